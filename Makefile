@@ -252,7 +252,7 @@ endef
 	$(call environment,[test-docs],[bench],[small])
 
 # The wheels of ROS 2 are for one Python only; without it, the reason stands in place of the environment.
-.venv-ros/.ready: $(INPUTS) .ci/ros_environment $(wildcard ros2_ws/src/reactree_interfaces/*/*) $(if $(wildcard .venv-ros/bin/python),,FORCE)
+.venv-ros/.ready: $(INPUTS) .ci/ros_environment $(wildcard ros2_ws/src/reactree_interfaces/*/* test/nodes/stand_ins/*/*/*) $(if $(wildcard .venv-ros/bin/python),,FORCE)
 	@echo "Setting up $(@D) with ROS 2 (once) ..."
 	@rm -rf $(@D) && mkdir $(@D)
 	@said=$$(env -u LD_LIBRARY_PATH .ci/ros_environment $(@D)) || [ $$? = 3 ] || { echo "$$said" >&2; exit 1; }; echo "$$said" > $@

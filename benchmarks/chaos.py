@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import os
 import random
 import shutil
@@ -53,7 +54,6 @@ from rclpy.signals import SignalHandlerOptions
 from reactree_interfaces.action import ExecuteSkill, ExecuteTask
 from reactree_interfaces.msg import Decision, SkillEnded
 from rosgraph_msgs.msg import Clock
-from rosidl_runtime_py.convert import message_to_ordereddict
 from std_msgs.msg import Bool
 from std_srvs.srv import Trigger
 from unique_identifier_msgs.msg import UUID
@@ -62,7 +62,7 @@ from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.skill import Offer, read_skill
 from reactree_ros.nodes.heartbeat import Lives
 from reactree_ros.nodes.robot.goal_templates import NoValue
-from reactree_ros.nodes.robot.mapped_skill import values_of
+from reactree_ros.nodes.robot.mapped_skill import plain, values_of
 from reactree_ros.robot.config import load_robot
 from reactree_ros.robot.map_file import load_map
 from reactree_ros.robot.semantic_map import SemanticMap
@@ -300,7 +300,7 @@ class Declared(Household):
         except (ParameterError, NoValue):
             return []
         orders = [order for leg in legs for order in leg if order is not None and order.goal is not None]
-        return [(one.call.entry.server, _timeless(message_to_ordereddict(one.goal))) for one in orders]
+        return [(one.call.entry.server, _timeless(json.loads(json.dumps(one.goal, default=plain)))) for one in orders]
 
 
 class Delivery(Declared):
@@ -525,7 +525,7 @@ class Chaos:
         """Wait until a process is up; activate it if it is a lifecycle node."""
         pid, full = self.processes[name].pid, f"/{NAMES.get(name, name)}"
         self.until(lambda: any(said.pid == pid for said in self._lives.living(full)), f"{name} lives")
-        while name in ("robot_bridge", "inference"):
+        while name in ("robot_bridge", "inference", "planner"):
             state = self.ask(GetState, f"{full}/get_state", GetState.Request())
             if state is not None and state.current_state.id == State.PRIMARY_STATE_ACTIVE:
                 return

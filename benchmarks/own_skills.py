@@ -12,7 +12,6 @@ The script exits with 1 if a case ended otherwise than it should.
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import signal
 import sys
@@ -42,7 +41,8 @@ from ros_graph import Graph  # noqa: E402
 from std_msgs.msg import Bool  # noqa: E402
 
 from reactree_ros.agent.parameters import Named  # noqa: E402
-from reactree_ros.agent.skill import Offer, Skill, SkillCall, offered_of  # noqa: E402
+from reactree_ros.agent.skill import Offer, Skill, SkillCall  # noqa: E402
+from reactree_ros.nodes.messages import offers_from  # noqa: E402
 from reactree_ros.nodes.robot.mapped_skill import Leg  # noqa: E402
 from reactree_ros.robot.config import NAV2_CODES, error_code, load_robot  # noqa: E402
 from reactree_ros.robot.map_file import HELD, load_map  # noqa: E402
@@ -355,8 +355,8 @@ class Office:
         answer = None
         while answer is None:
             answer = self._asked(AvailableSkills, "robot_bridge/available_skills")
-        read = [offered_of(json.loads(one)) for one in answer.offers]
-        return {one.skill.name: one for one in read if isinstance(one, Offer)}
+        declared = {skill.name: skill for skill in self.config.declared}
+        return {one.skill.name: one for one in offers_from(answer.offers, declared)}
 
     # ------------------------------------------------------------------ what a skill needs
 

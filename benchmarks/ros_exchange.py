@@ -203,7 +203,7 @@ class BarePlanner(Node):
                 self._skills.send_goal_async(step.msg).add_done_callback(self._accepted)
             elif step.what == "publish":
                 if step.kind is DecisionMsg:
-                    step.msg.stamp = self._decided
+                    step.msg.header.stamp = self._decided
                 self._topics[step.name].publish(step.msg)
             elif step.what == "feedback":
                 self._handle.publish_feedback(step.msg)

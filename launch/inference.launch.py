@@ -9,7 +9,7 @@ from dataclasses import replace
 from launch import LaunchContext, LaunchDescription
 from launch.actions import OpaqueFunction
 
-from reactree_ros.nodes.launching import COMMON, INFERENCE, Arguments, at_the_end_of, fail, ours, where_absent
+from reactree_ros.nodes.launching import COMMON, INFERENCE, Arguments, Part, at_the_end_of, fail, ours, where_absent
 
 ON_THE_GPU_MACHINE = replace(INFERENCE, hosts="vllm")
 
@@ -22,7 +22,7 @@ def generate_launch_description() -> LaunchDescription:
 
 def start(context: LaunchContext, arguments: Arguments) -> list:
     """Start the node and bring it up."""
-    node = arguments.launched(context, ON_THE_GPU_MACHINE, ["inference.yaml"])
+    node = arguments.launched(context, Part(ON_THE_GPU_MACHINE, ["inference.yaml"]))
     common = arguments.common(context)
     bring_up = ours("bring_up", arguments=[INFERENCE.name], **common)
     return [

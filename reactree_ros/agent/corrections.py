@@ -9,7 +9,7 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.parameters import Named, ParameterError
@@ -39,9 +39,17 @@ _SAME = tuple(
 )
 
 
-def grammar_of(offers: Sequence[Offer]) -> DecisionGrammar:
+class CorrectionGrammar(DecisionGrammar):
+    """What a person's words may tell: some statements, or :data:`NOTHING`."""
+
+    @property
+    def statements(self) -> Sequence[Offer]:
+        return cast("Statements", self.offers[0].skill.parameters["statements"]).offers
+
+
+def grammar_of(offers: Sequence[Offer]) -> CorrectionGrammar:
     stated = Skill(name=_NAME, wording=f"{_NAME} {{statements}}", parameters={"statements": Statements(tuple(offers))})
-    return DecisionGrammar((NOTHING,), (), offers=(Offer(stated),), longest_thought=0)
+    return CorrectionGrammar((NOTHING,), (), offers=(Offer(stated),), longest_thought=0)
 
 
 def question_of(said: str, offers: Sequence[Offer]) -> Told:

@@ -7,6 +7,7 @@ Offers, refusals, a bridge's checks and worlds made of declarations all ask the 
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -151,6 +152,11 @@ class Need:
             data = data if self.is_so else {_NOT: data}
         return {_WHILE: data} if self.lasts and not self.limits.given else data
 
+    def as_fields(self) -> dict[str, Any]:
+        """Return it as a message has it: a bound that is none is NaN."""
+        bounds = {name: math.nan if one is None else one for name, one in vars(self.limits).items()}
+        return {"fact": self.fact, "about": list(self.about), "is_so": self.is_so, "lasts": self.lasts, **bounds}
+
 
 def _singles(values: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield the values with one of each list at a time: what is needed is needed of each."""
@@ -167,6 +173,17 @@ def needs_of(declared: Any, parameters: Mapping[str, Any]) -> tuple[Need, ...]:
     """Return the needs that a file declares, in their order. Raises ValueError, in one line."""
     each = declared if isinstance(declared, list) else [declared]
     return tuple(need for one in each for need in _read(one, parameters))
+
+
+def need_in(msg: Any) -> Need:
+    """Return the need of a message with :meth:`Need.as_fields`, which :func:`needs_of` has to take, too.
+
+    Raises ValueError.
+    """
+    if not msg.about:
+        raise ValueError(f"needs: about is empty; name what '{shortened_line(msg.fact, 40)}' has to hold of")
+    low, high = (None if math.isnan(one) else one for one in (msg.at_least, msg.at_most))
+    return Need(msg.fact, tuple(msg.about), msg.is_so, msg.lasts, Limits(low, high, msg.given))
 
 
 def _read(declared: Any, parameters: Mapping[str, Any], *, is_so: bool = True) -> Iterator[Need]:

@@ -159,6 +159,15 @@ class Parameter(abc.ABC):
     @abc.abstractmethod
     def as_data(self) -> Any: ...
 
+    def as_fields(self) -> dict[str, Any]:
+        """Return what it declares, as a message with fields for every kind has it; ``most`` is 0 but for lists."""
+        return {"kind": type(self).__name__.lower(), "options": list(self.options() or ()), "most": 0}
+
+    @classmethod
+    def settings_in(cls, msg: Any) -> Any:
+        """Return from a message with such fields what follows its word in a file. Raises ValueError."""
+        return list(msg.options)
+
 
 class Enumerable(Parameter):
     """A parameter whose values can be listed, once it is known what may stand there."""
@@ -222,6 +231,13 @@ class Named(Enumerable):
 
     def as_data(self) -> Any:
         return {type(self).__name__.lower(): list(self.names) or self.which or None}
+
+    def as_fields(self) -> dict[str, Any]:
+        return {**super().as_fields(), "which": self.which}
+
+    @classmethod
+    def settings_in(cls, msg: Any) -> Any:
+        return list(msg.options) or msg.which or None
 
 
 #: Says which names can ever stand in a place, of things at least their words; None: nobody knows.
@@ -412,6 +428,13 @@ class Number(Parameter):
         bounds = {"from": self.least, "to": self.most, "by": self.step}
         return {"number": {**bounds, **({"unit": self.unit} if self.unit else {})}}
 
+    def as_fields(self) -> dict[str, Any]:
+        return {**super().as_fields(), "bounds": [self.least, self.most, self.step], "units": [self.unit]}
+
+    @classmethod
+    def settings_in(cls, msg: Any) -> Any:
+        return _numbers_in(msg, ("number",))["number"]
+
     @functools.cached_property
     def _numerals(self) -> frozenset[str]:
         return frozenset(map(self.write, self.values()))
@@ -483,6 +506,13 @@ class Text(Parameter):
 
     def as_data(self) -> Any:
         return {type(self).__name__.lower(): self.longest}
+
+    def as_fields(self) -> dict[str, Any]:
+        return {**super().as_fields(), "longest": self.longest}
+
+    @classmethod
+    def settings_in(cls, msg: Any) -> Any:
+        return msg.longest
 
 
 class Picture(Text):
@@ -582,6 +612,9 @@ class List(Parameter):
     def as_data(self) -> Any:
         return {"list": self.of.as_data(), "most": self.most}
 
+    def as_fields(self) -> dict[str, Any]:
+        return {**self.of.as_fields(), "most": self.most}
+
 
 @dataclass(frozen=True)
 class Pose(Parameter):
@@ -644,6 +677,24 @@ class Pose(Parameter):
     def as_data(self) -> Any:
         return {"pose": {"frame": self.frame, **{name: one.as_data()["number"] for name, one in self._numbers.items()}}}
 
+    def as_fields(self) -> dict[str, Any]:
+        each = [one.as_fields() for one in self._numbers.values()]
+        numbers = {name: [one for fields in each for one in fields[name]] for name in ("bounds", "units")}
+        return {**super().as_fields(), "frame": self.frame, **numbers}
+
+    @classmethod
+    def settings_in(cls, msg: Any) -> Any:
+        return {"frame": msg.frame, **_numbers_in(msg, ("x", "y", "yaw"))}
+
+
+def _numbers_in(msg: Any, names: Sequence[str]) -> dict[str, Any]:
+    bounds, units = [int(one) if float(one).is_integer() else one for one in msg.bounds], msg.units
+    if (len(bounds), len(units)) != (3 * len(names), len(names)):
+        need = f"{3 * len(names)} and {len(names)}: least, greatest, step and unit of {', '.join(names)}"
+        raise ValueError(f"{len(bounds)} bounds and {len(units)} units do not fit; give {need}")
+    each = (dict(zip(("from", "to", "by"), bounds[at:], strict=False)) for at in range(0, len(bounds), 3))
+    return {name: {**numbers, "unit": unit} for name, numbers, unit in zip(names, each, units, strict=True)}
+
 
 def quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
@@ -697,3 +748,10 @@ def parameter_of(declared: Any) -> Parameter:
         return replace(one, default=one.read(declared["default"])) if "default" in declared else one
     except (ValueError, TypeError) as error:
         raise ValueError(str(error)) from None
+
+
+def declared_in(msg: Any) -> dict[str, Any]:
+    """Return as a file declares it what a message has of :meth:`Parameter.as_fields`, with its default as ``usual``."""
+    one = {msg.kind: PARAMETERS[msg.kind].settings_in(msg) if msg.kind in PARAMETERS else None}
+    one = {"list": one, "most": msg.most} if msg.most else one
+    return {**one, "default": msg.usual} if msg.usual else one

@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from reactree_ros.agent.decision import as_object
-from reactree_ros.agent.needs import NUMBER, OPPOSITES, SWITCHED, Facts, Need, filled, needs_of
+from reactree_ros.agent.needs import NUMBER, OPPOSITES, SWITCHED, Facts, Need, filled, need_in, needs_of
 from reactree_ros.agent.parameters import (
     Boolean,
     Choice,
@@ -28,10 +28,11 @@ from reactree_ros.agent.parameters import (
     Person,
     Pose,
     Value,
+    declared_in,
     each_of,
     parameter_of,
 )
-from reactree_ros.agent.text import check_template, shortened_line
+from reactree_ros.agent.text import check_template, in_one_line, shortened_line
 from reactree_ros.agent.wording import Standing, Wording, key_of
 from reactree_ros.plugins.settings import did_you_mean, or_nearest
 
@@ -76,6 +77,8 @@ class Skill:
     def __post_init__(self) -> None:
         if not self.verb:
             raise ValueError(f"wording: '{self.wording}' has to begin with a word")
+        if odd := next((name for name in self.returns if "." in name), ""):
+            raise ValueError(f"returns: '{odd}' has a dot, which is for the parts of a value; write _ instead")
         for what, about in self.effect.items():
             if what not in EFFECTS:
                 raise ValueError(f"effect: '{what}' is no effect; {did_you_mean(what, EFFECTS)}")
@@ -164,6 +167,22 @@ class Skill:
             **({"description": self.description} if self.description else {}),
         }
 
+    def as_fields(self) -> dict[str, Any]:
+        """Return the declaration as a message has it: with its parts in lists."""
+        return {
+            **{name: getattr(self, name) for name in ("name", "wording", "description")},
+            "parameters": _parts(self.parameters),
+            "returns": _parts(self.returns),
+            "effects": [{"name": name, "about": about} for name, about in self.effect.items()],
+            "needs": [need.as_fields() for need in self.requires],
+            "uses": sorted(self.uses),
+        }
+
+
+def _parts(parameters: Mapping[str, Parameter]) -> list[dict[str, Any]]:
+    usual = {name: one.write(one.default) for name, one in parameters.items() if one.default is not None}
+    return [{"name": name, **one.as_fields(), "usual": usual.get(name, "")} for name, one in parameters.items()]
+
 
 def _declared(one: Parameter) -> dict[str, Any]:
     return {**one.as_data(), **({} if one.default is None else {"default": one.default})}
@@ -204,6 +223,37 @@ def skill_of(declared: Any) -> Skill:
     )
 
 
+def skill_in(msg: Any) -> Skill:
+    """Return the skill of a message with :meth:`Skill.as_fields`; a ValueError says in one line why it is none."""
+    try:
+        needs = [need_in(one) for one in msg.needs]
+        declared = {what: _named(getattr(msg, what), what) for what in (*_PLACES, "effects")}
+        skill = skill_of(
+            {
+                **{what: getattr(msg, what) for what in ("name", "wording", "description", "uses")},
+                **{what: {part: declared_in(one) for part, one in declared[what].items()} for what in _PLACES},
+                "effect": {effect: one.about for effect, one in declared["effects"].items()},
+                "requires": [need.as_data() for need in needs],
+            }
+        )
+        if [*skill.requires] != needs:
+            raise ValueError("needs: that of a number has one parameter, is so, and lasts if a condition is given")
+    except ValueError as error:
+        raise ValueError(in_one_line(f"skill '{shortened_line(msg.name, 60)}': {error}")) from None
+    return skill
+
+
+_PLACES = ("parameters", "returns")
+
+
+def _named(parts: Sequence[Any], what: str) -> dict[str, Any]:
+    named = {part.name: part for part in parts}
+    if len(named) < len(parts):
+        each = shortened_line(", ".join(part.name for part in parts), 80)
+        raise ValueError(f"{what}: one of {each} is named twice")
+    return named
+
+
 def _needs(declared: Any, parameters: Mapping[str, Parameter]) -> tuple[Need, ...]:
     try:
         return needs_of(declared, parameters) if declared else ()
@@ -231,7 +281,7 @@ def _parameters(fields: Mapping[str, Any], what: str) -> dict[str, Parameter]:
     read = {}
     for name, declared in _mapping(fields.get(what) or {}, what).items():
         try:
-            read[str(name)] = _statements_of(declared) or parameter_of(declared)
+            read[str(name)] = parameter_of(declared)
         except ValueError as error:
             raise ValueError(f"{what}.{name}: {error}") from None
     return read
@@ -300,6 +350,12 @@ class Offer:
     skill: Skill  # the declaration
     now: Standing = field(default_factory=dict)  # the names that may stand in its places
     given: Mapping[str, Value | None] = field(default_factory=dict)  # what skills return, see :attr:`Wording.given`
+
+    def __post_init__(self) -> None:
+        for name in self.now:
+            if name not in self.skill.parameters:
+                meant = or_nearest(name, self.skill.parameters)
+                raise ValueError(f"'{shortened_line(name, 60)}' is no place of '{self}'{meant}")
 
     def __str__(self) -> str:
         return self.skill.wording
@@ -491,16 +547,6 @@ class Statements(Parameter):
 
     def as_data(self) -> Any:
         return {"statements": [offer.as_data() for offer in self.offers]}
-
-
-def _statements_of(declared: Any) -> Statements | None:
-    stated = declared.get("statements") if isinstance(declared, Mapping) and len(declared) == 1 else None
-    if not isinstance(stated, list):
-        return None
-    offers = tuple(one for one in map(offered_of, stated) if isinstance(one, Offer))
-    if not offers:
-        raise ValueError("statements name no offer")
-    return Statements(offers)
 
 
 #: The skill by which every condition is waited for.

@@ -36,6 +36,8 @@ LISTENING = 4.0
 DISCOVERY = 15.0
 #: Longest wait for a transition, in seconds.
 CARRYING_OUT = 120.0
+#: Longest wait for a language model, in seconds.
+LOADING = 1800.0
 #: Time between two checks of a state, or of a model that loads, in seconds.
 LOOK_PERIOD = 0.5
 #: Tries of a transition: a model may become ready right after one.
@@ -56,10 +58,8 @@ def main() -> None:
     parser.add_argument("nodes", nargs="*", help="names of the nodes, relative to this one's namespace")
     parser.add_argument("--also", nargs="*", default=[], help="names of nodes that must live, but have no lifecycle")
     parser.add_argument("--absent", nargs="*", default=[], help="names of nodes that must not live")
-    timeout = "longest wait for a node, or for what it needs, in seconds"
-    parser.add_argument("--timeout", type=float, default=60.0, help=timeout)
-    timeout = "longest wait for a language model, in seconds"
-    parser.add_argument("--load-timeout", type=float, default=1800.0, help=timeout)
+    longest = "longest wait for a node, or for what it needs, in seconds"
+    parser.add_argument("--timeout", type=float, default=60.0, help=longest)
     options = parser.parse_args(remove_ros_args(sys.argv)[1:])
     with interruptible() as asked:
         node = rclpy.create_node("bring_up")
@@ -84,9 +84,8 @@ class BringUp:
 
     def __init__(self, node: Node, spinner: Spinner, options: argparse.Namespace) -> None:
         self._node, self._spinner = node, spinner
-        self._timeout, self._load_timeout = options.timeout, options.load_timeout
-        named = (*options.absent, *options.nodes, *options.also)
-        self._lives = Lives(node, namespaces=sorted({name.rpartition("/")[0] for name in named} - {""}))
+        self._timeout = options.timeout
+        self._lives = Lives(node, others=(*options.absent, *options.nodes, *options.also))
         self._began = steady.now()
         self._clients: dict[str, tuple[Any, Introduction]] = {}
 
@@ -208,7 +207,7 @@ class BringUp:
         return bool(answer is not None and answer.success) or self._state(name) not in (before, None)
 
     def _obstacle(self, name: str) -> str:
-        end = steady.now() + self._load_timeout
+        end = steady.now() + LOADING
         while steady.now() < end:
             answer = self._ask(ModelReady, f"{name}/ready", DISCOVERY / 3)
             if answer is None:
@@ -216,7 +215,7 @@ class BringUp:
             if answer.state != ModelReady.Response.LOADING:
                 return "" if answer.state == ModelReady.Response.READY else str(answer.message)
             self._wait()
-        return f"its language model was not loaded within {self._load_timeout:g} s"
+        return f"its language model was not loaded within {LOADING:g} s"
 
 
 def _whose(said: Heartbeat) -> str:

@@ -6,7 +6,7 @@ import os
 import socket
 import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,7 +70,7 @@ class Heartbeat:
 
 
 class Lives:
-    """Knows which nodes live; hears ``heartbeat`` in the node's own namespace, and in others relative to it.
+    """Knows which nodes live; hears ``heartbeat`` in the node's own namespace, and in those of other nodes.
 
     Attributes:
         silence: Longest time between two heartbeats of a living node, in seconds.
@@ -78,14 +78,15 @@ class Lives:
         first: When the first one was heard, in seconds (:func:`steady.now`), by the same.
     """
 
-    def __init__(self, node: Node, *, silence: float = SILENCE, namespaces: Sequence[str] = ()) -> None:
+    def __init__(self, node: Node, *, silence: float = SILENCE, others: Iterable[str] = ()) -> None:
         self.silence = silence
         self._lives: dict[int, tuple[HeartbeatMsg, float]] = {}  # with the time of each life's last one
         self.beats = Counter[str]()
         self.first: dict[str, float] = {}
         self._died = set[str]()
         self._looked = steady.now()
-        for topic in (TOPIC, *(f"{namespace}/{TOPIC}" for namespace in namespaces)):
+        topics = (TOPIC, *(f"{name.rpartition('/')[0]}/{TOPIC}" for name in others if "/" in name))
+        for topic in dict.fromkeys(map(node.resolve_topic_name, topics)):
             node.create_subscription(HeartbeatMsg, topic, self._hear, HEARING)
 
     def _hear(self, said: HeartbeatMsg) -> None:

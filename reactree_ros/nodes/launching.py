@@ -7,11 +7,13 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import yaml
 from launch import LaunchContext, LaunchDescription, actions  # type: ignore[attr-defined]  # not the folder launch/
 from launch.event_handlers import OnProcessExit, OnShutdown
 from launch.events import Shutdown
@@ -34,7 +36,7 @@ from reactree_ros.plugins import Registry
 from reactree_ros.plugins.settings import Settings, choices
 from reactree_ros.robot.config import RobotConfig, StartEntry, load_robot
 
-WATCHDOG = "watchdog"
+WATCHDOG, COMPOSED = "watchdog", "composed"
 VIEWER = "py-trees-tree-viewer"
 YES_OR_NO = ("true", "false")
 #: Time before a node that ended is started again, in seconds.
@@ -53,6 +55,7 @@ COMMON: Sequence[tuple[str, str, str, Sequence[str]]] = (
 DECIDING: Sequence[tuple[str, str, str, Sequence[str]]] = (
     ("instruction", "", "what to do; empty: the instruction of the task_id, or without one wait for goals", ()),
     ("start_inference", "true", "start an inference node; false: one runs elsewhere (inference.launch.py)", YES_OR_NO),
+    ("composed", "false", "run planner, bridge and inference node in one process; decisions are faster", YES_OR_NO),
     ("view", "false", "also show the runs on a page in the browser; its address is printed", YES_OR_NO),
     ("view_port", "0", "the page's port on 127.0.0.1; 0: a free one", ()),
     ("use_viewer", "false", "also start py_trees_ros_viewer, if it is installed", YES_OR_NO),
@@ -167,29 +170,36 @@ class Arguments:
         }
         return {name: value for name, value in values.items() if value}
 
-    def launched(
-        self,
-        context: LaunchContext,
-        node: NodeArguments,
-        files: Sequence[str],
-        also: Mapping[str, str] | None = None,
-        *,
-        within: str = "",
-    ) -> Node:
+    def parameters(
+        self, context: LaunchContext, node: NodeArguments, files: Sequence[str], also: Mapping[str, str]
+    ) -> list[Any]:
         file = self.own(context, "params_file")
         if file and not Path(file).is_file():
             raise ValueError(f"params_file: there is no file '{file}'")
-        given = {**(also or {}), **self.given(context, node)}
+        given = {**also, **self.given(context, node)}
         hosted = "" if file or node.registry is None else node.hosts or node.registry.default
         own: list[Any] = [PathJoinSubstitution([FindPackageShare("reactree_ros"), "config", name]) for name in files]
         if node.hosts:
             own.append({node.chosen_by: node.hosts})
+        return [*own, *([file] if file else []), node.parameters(given, otherwise=hosted)]
+
+    def launched(self, context: LaunchContext, part: Part) -> Node:
         return ours(
-            node.executable,
-            name=node.name,
-            parameters=[*own, *([file] if file else []), node.parameters(given, otherwise=hosted)],
-            **{**self.kept(context), **({"namespace": f"{self.own(context, 'namespace')}/{within}"} if within else {})},
+            part.node.executable,
+            name=part.node.name,
+            parameters=self.parameters(context, part.node, part.files, part.also),
+            **self.kept(context, part.within),
         )
+
+    def composed(self, context: LaunchContext, parts: Sequence[Part]) -> Node:
+        if apart := [part.name for part in parts if part.within]:
+            raise ValueError(f"composed:=true is for one robot; leave it out for {', '.join(apart)}")
+        files: list[Any] = []
+        for part in parts:
+            for one in self.parameters(context, part.node, part.files, part.also):
+                files.append(_file_of(context, part.name, one) if isinstance(one, dict) else one)
+        beside = [part.node.executable for part in parts if part.node is not PLANNER]
+        return ours(COMPOSED, arguments=beside, parameters=files, **self.kept(context))
 
     def watchdog(self, context: LaunchContext) -> Node:
         file, given = self.own(context, "params_file"), self.given(context, PLANNER)
@@ -202,22 +212,24 @@ class Arguments:
             **self.kept(context),
         )
 
-    def supervised(self, context: LaunchContext, node: Node, name: str = "") -> actions.RegisterEventHandler:
-        """End the launch when a node ends; with ``respawn`` bring the node up again, if it has a name."""
+    def supervised(self, context: LaunchContext, node: Node, *names: str) -> actions.RegisterEventHandler:
+        """End the launch when a process ends; with ``respawn`` bring the nodes of these names up again."""
         if self.own(context, "respawn") != "true":
             return at_the_end_of(node, fail(f"{node.node_executable} has ended"))
 
         def bring_up_again(context: LaunchContext) -> list[Any]:
             if context.is_shutdown:
                 return []
-            again = ours("bring_up", arguments=[name], **self.common(context))
-            return [at_the_end_of(again, fail(f"'{name}' could not be brought up again"), well=[]), again]
+            again = ours("bring_up", arguments=[*names], **self.common(context))
+            return [at_the_end_of(again, fail(f"{', '.join(names)} could not be brought up again"), well=[]), again]
 
-        return at_the_end_of(node, [actions.OpaqueFunction(function=bring_up_again)] if name else [])
+        return at_the_end_of(node, [actions.OpaqueFunction(function=bring_up_again)] if names else [])
 
-    def kept(self, context: LaunchContext) -> dict[str, Any]:
-        respawn = self.own(context, "respawn") == "true"
-        return {**self.common(context), "respawn": respawn, "respawn_delay": RESPAWN_DELAY}
+    def kept(self, context: LaunchContext, within: str = "") -> dict[str, Any]:
+        given, respawn = self.common(context), self.own(context, "respawn") == "true"
+        if within:
+            given["namespace"] += f"/{within}"
+        return {**given, "respawn": respawn, "respawn_delay": RESPAWN_DELAY}
 
     def common(self, context: LaunchContext) -> dict[str, Any]:
         clock = ["-p", "use_sim_time:=true"] if self.own(context, "use_sim_time") == "true" else []
@@ -227,6 +239,30 @@ class Arguments:
             "output": "screen",
             "ros_arguments": ["--log-level", self.own(context, "log_level"), *clock],
         }
+
+
+@dataclass(frozen=True)
+class Part:
+    """A node of a launch, with its files of parameters, derived arguments, and a namespace within the launch's."""
+
+    node: NodeArguments
+    files: Sequence[str]
+    also: Mapping[str, str] = field(default_factory=dict)
+    within: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.within}/{self.node.name}".lstrip("/")
+
+
+def _file_of(context: LaunchContext, node: str, parameters: Mapping[str, Any]) -> str:
+    """Write parameters of one of several nodes of a process, as launch does with those of one."""
+    values = {
+        name: one.evaluate(context) if isinstance(one, ParameterValue) else one for name, one in parameters.items()
+    }
+    with tempfile.NamedTemporaryFile("w", prefix="launch_params_", suffix=".yaml", delete=False) as file:
+        yaml.safe_dump({f"/**/{node}": {"ros__parameters": values}}, file)
+    return file.name
 
 
 def refuse_unknown(context: LaunchContext, declared: Sequence[str]) -> None:
@@ -280,31 +316,33 @@ def start(
     which: Callable[[LaunchContext, Arguments, NodeArguments], Robots],
 ) -> list[Any]:
     own, robots = f"{of_bridge.name}.yaml", which(context, arguments, of_bridge)
-    managed = {
-        f"{within}/{of_bridge.name}".lstrip("/"): arguments.launched(context, of_bridge, [own], also, within=within)
-        for within, also in robots.bridges.items()
-    }
     of_planner = {**robots.planner, **({"robots": ",".join(robots.names)} if robots.names else {})}
-    planner = arguments.launched(context, PLANNER, ["planner.yaml", own], of_planner)
+    starts = arguments.own(context, "start_inference") == "true"
+    parts = [
+        *([Part(INFERENCE, ["inference.yaml"])] if starts else []),
+        *(Part(of_bridge, [own], also, within) for within, also in robots.bridges.items()),
+        Part(PLANNER, ["planner.yaml", own], of_planner),  # needs the others
+    ]
+    managed = [part.name for part in parts]
+    if arguments.own(context, "composed") == "true":
+        processes = {arguments.composed(context, parts): managed}
+    else:
+        processes = {arguments.launched(context, part): [part.name] for part in parts}
     watchdog = arguments.watchdog(context)
-    if arguments.own(context, "start_inference") == "true":
-        managed = {INFERENCE.name: arguments.launched(context, INFERENCE, ["inference.yaml"]), **managed}
-    nodes = [*managed.values(), planner]
     common = arguments.common(context)
     instruction, task_id = arguments.own(context, "instruction"), arguments.given(context, of_bridge).get("task_id", "")
-    names = [*managed, PLANNER.name, WATCHDOG]
     page = ["--planner-node", PLANNER.name, "--port", arguments.own(context, "view_port")]
-    bring_up = ours("bring_up", arguments=[*managed, "--also", PLANNER.name, WATCHDOG], **common)
+    bring_up = ours("bring_up", arguments=[*managed, "--also", WATCHDOG], **common)
     task = ours("execute_task", arguments=["--task-id", task_id or "-1", "--", instruction], **common)
     one_task = bool(instruction or task_id)
     end = [actions.EmitEvent(event=Shutdown(reason="goal reached"))]
     return [
         *([actions.RegisterEventHandler(OnShutdown(on_shutdown=interrupted))] if one_task else []),
-        *[arguments.supervised(context, node, name) for name, node in managed.items()],
-        *[arguments.supervised(context, node) for node in (*robots.nodes, planner, watchdog)],
+        *[arguments.supervised(context, process, *names) for process, names in processes.items()],
+        *[arguments.supervised(context, node) for node in (*robots.nodes, watchdog)],
         at_the_end_of(bring_up, fail("the nodes could not be brought up"), well=[task] if one_task else []),
         at_the_end_of(task, fail("the goal was not reached"), well=end),
-        *where_absent(names, [*robots.nodes, *nodes, bring_up, watchdog], common),
+        *where_absent([*managed, WATCHDOG], [*robots.nodes, *processes, bring_up, watchdog], common),
         *([ours("view", arguments=page, **common)] if arguments.own(context, "view") == "true" else []),
         *(viewer() if arguments.own(context, "use_viewer") == "true" else []),
     ]

@@ -6,6 +6,7 @@ import abc
 import functools
 import traceback
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any, TypeVar
 
 from lifecycle_msgs.srv import ChangeState
@@ -36,14 +37,13 @@ class ManagedNode(LifecycleNode, abc.ABC):
     """
 
     def __init__(self, name: str, **kwargs: Any) -> None:
+        # Before what can be refused: since Kilted a shutdown destroys what was only half made, too.
+        self.made = ExitStack()  # closes what it has made, at its end
+        self.offers = False  # whether its endpoints are there; they stay after a cleanup: open requests are answered
         super().__init__(name, **kwargs)
         name = self.resolve_service_name("~/change_state")  # rclpy raises out of it, which would end the node
         service = next(one for one in self.services if one.srv_name == name)
         service.callback = functools.partial(self._considered, service.callback)
-
-    def offer_check(self) -> None:
-        """Make ``~/check``, after all other endpoints: who is answered on it reaches them, too."""
-        self.create_service(Trigger, "~/check", self._check)
 
     def _considered(
         self,
@@ -71,6 +71,18 @@ class ManagedNode(LifecycleNode, abc.ABC):
     def follow(self, transition: str) -> TransitionCallbackReturn:
         return TransitionCallbackReturn.SUCCESS
 
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        try:
+            self.prepare()
+        except Exception as error:  # also one of a plug-in's author
+            self.get_logger().error(str(error) or type(error).__name__)
+            return TransitionCallbackReturn.FAILURE
+        if not self.offers:
+            self.offer()
+            self.create_service(Trigger, "~/check", self._check)  # last: who is answered on it reaches the others, too
+            self.offers = True
+        return self.follow("configure")
+
     @logged
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         self.follow("deactivate")
@@ -97,8 +109,20 @@ class ManagedNode(LifecycleNode, abc.ABC):
         return TransitionCallbackReturn.SUCCESS
 
     @abc.abstractmethod
+    def prepare(self) -> None:
+        """Make what the node hosts; what it raises is why the node cannot be configured."""
+
+    @abc.abstractmethod
+    def offer(self) -> None:
+        """Make the endpoints; called once."""
+
+    @abc.abstractmethod
     def begin_stop(self) -> None:
         """Cancel what is in flight."""
+
+    def destroy_node(self) -> None:
+        self.made.close()
+        super().destroy_node()
 
     @abc.abstractmethod
     def release(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import array
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
@@ -12,29 +11,27 @@ from itertools import chain
 from typing import Any, TypeVar, cast, get_args, get_type_hints
 
 from builtin_interfaces.msg import Time
-from pydantic import TypeAdapter, ValidationError
+from rclpy.parameter import Parameter as RosParameter
+from rclpy.parameter import parameter_value_to_python
+from rclpy.serialization import deserialize_message, serialize_message
+from reactree_interfaces import msg as ros
 from reactree_interfaces.action import ExecuteSkill
-from reactree_interfaces.msg import Argument, ObjectSighting, SpokenDecision
-from reactree_interfaces.msg import Attempt as AttemptMsg
-from reactree_interfaces.msg import Example as ExampleMsg
-from reactree_interfaces.msg import Observation as ObservationMsg
-from reactree_interfaces.msg import Picture as PictureMsg
-from reactree_interfaces.msg import Spot as SpotMsg
-from reactree_interfaces.msg import Turn as TurnMsg
 from reactree_interfaces.srv import DescribeHousehold, Generate
 from sensor_msgs.msg import CompressedImage, Image
 from std_msgs.msg import Header
 
 from reactree_ros.agent.control_flow import ControlFlow, flow_named
+from reactree_ros.agent.corrections import CorrectionGrammar, grammar_of
 from reactree_ros.agent.decision import Decision, kinds
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import REMEMBERED, Observation, Outcome, Seen, Spot
+from reactree_ros.agent.parameters import Value
 from reactree_ros.agent.picture import PICTURES, Glance, Picture, opened, picture_of
-from reactree_ros.agent.skill import Offer, Offered, apart, offered_of, skill_of
+from reactree_ros.agent.skill import Offer, Offered, Skill, apart, skill_in
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import About, Said, Saw, Told, ToldStart, Turn
-from reactree_ros.files.secrecy import without_credentials
+from reactree_ros.files.dotted import dotted, nested
 from reactree_ros.llm.port import (
     Attempt,
     Choice,
@@ -50,23 +47,23 @@ from reactree_ros.llm.port import (
     ServerUnavailable,
 )
 from reactree_ros.llm.seeing import MOST_SHOWN, pictures_of
+from reactree_ros.plugins.settings import or_nearest
 from reactree_ros.world.spec import check_prompts
 
 #: Outcomes as the constants of ExecuteSkill.action.
 OUTCOME_CODES = {outcome: getattr(ExecuteSkill.Result, outcome.name) for outcome in Outcome}
 OUTCOMES = {code: outcome for outcome, code in OUTCOME_CODES.items()}
 #: What somebody is told as the constants of Turn.msg.
-ABOUT_CODES = {about: getattr(TurnMsg, about.name) for about in About}
+ABOUT_CODES = {about: getattr(ros.Turn, about.name) for about in About}
 ABOUT = {code: about for about, code in ABOUT_CODES.items()}
 #: What may be said as the constants of Generate.srv.
 KINDS: Mapping[type[MaySay], int] = {
     DecisionGrammar: Generate.Request.DECISION,
+    CorrectionGrammar: Generate.Request.CORRECTION,
     Choice: Generate.Request.CHOICE,
     FreeText: Generate.Request.TEXT,
     SubgoalGrammar: Generate.Request.SUBGOAL,
 }
-_GLANCES = TypeAdapter(tuple[Glance, ...])
-_TEXTS = TypeAdapter(list[str])
 #: What stands in a message for a value that is not known or not there.
 _NOTHING: Mapping[str, Any] = {"int32": -1, "string": "", "double": math.nan}
 T = TypeVar("T")
@@ -88,7 +85,7 @@ def value_in(kind: type[T], msg: Any, **others: Any) -> T:
 
 
 def _read(one: Any, may_lack: bool) -> Any:
-    if may_lack and (one == "" if isinstance(one, str) else not one >= 0):
+    if may_lack and (one == "" if isinstance(one, str) else math.isnan(one) if isinstance(one, float) else one < 0):
         return None
     return tuple(one) if isinstance(one, (list, array.array)) else one
 
@@ -99,67 +96,49 @@ def _fields(kind: Any) -> Mapping[str, bool]:
     return {one.name: type(None) in get_args(hints[one.name]) for one in fields(kind)}
 
 
-def observation_to_msg(observation: Observation, stamp: Time) -> ObservationMsg:
-    glances = _GLANCES.dump_json(observation.glances, exclude_defaults=True).decode() if observation.glances else ""
+def observation_to_msg(observation: Observation, stamp: Time) -> ros.Observation:
     return fill(
-        ObservationMsg(stamp=stamp),
+        ros.Observation(header=Header(stamp=stamp)),
         observation,
-        objects=[fill(ObjectSighting(), seen) for seen in (*observation.seen, *observation.remembered)],
-        spots=[fill(SpotMsg(), spot, outline=list(chain(*spot.outline))) for spot in observation.spots],
+        objects=[fill(ros.ObjectSighting(), seen) for seen in (*observation.seen, *observation.remembered)],
+        spots=[fill(ros.Spot(), spot, outline=list(chain(*spot.outline))) for spot in observation.spots],
         pictures=list(pictures_to_msgs(observation.pictures)),
-        data=json.dumps(dict(observation.data)) if observation.data else "",
-        conditions=json.dumps(dict(observation.conditions)) if observation.conditions else "",
-        glances=glances,
+        data=named_values(observation.data),
+        conditions=[ros.Condition(wording=wording, holds=holds) for wording, holds in observation.conditions.items()],
+        glances=[fill(ros.Glance(), glance) for glance in observation.glances],
     )
 
 
-def _spot_from_msg(msg: SpotMsg) -> Spot:
-    corners = tuple(zip(msg.outline[::2], msg.outline[1::2], strict=True))
-    return Spot(msg.name, msg.x, msg.y, None if math.isnan(msg.yaw) else msg.yaw, corners)
+def _spot(msg: ros.Spot) -> Spot:
+    return value_in(Spot, msg, outline=tuple(zip(msg.outline[::2], msg.outline[1::2], strict=True)))
 
 
-def pictures_to_msgs(pictures: Iterable[Picture]) -> Iterator[PictureMsg]:
+def pictures_to_msgs(pictures: Iterable[Picture]) -> Iterator[ros.Picture]:
     for picture in pictures:
         if (data := PICTURES.data(picture)) is not None:
-            yield PictureMsg(
-                stamp=_time_to_msg(picture.time or 0.0),
-                frame_id=picture.frame,
-                camera=picture.camera,
-                words=picture.words,
+            whole, part = divmod(round((picture.time or 0.0) * 1000), 1000)
+            yield fill(
+                ros.Picture(header=Header(stamp=Time(sec=whole, nanosec=part * 10**6), frame_id=picture.frame)),
+                picture,
                 format=picture.media.removeprefix("image/"),
                 data=array.array("B", data),
             )
 
 
-def picture_from_msg(msg: PictureMsg) -> Picture:
-    time = seconds_of(msg.stamp) or None
-    return picture_of(bytes(msg.data), camera=msg.camera, frame=msg.frame_id, time=time, words=msg.words)
+def picture_from_msg(msg: ros.Picture) -> Picture:
+    frame, time = msg.header.frame_id, seconds_of(msg.header.stamp) or None
+    return picture_of(bytes(msg.data), camera=msg.camera, frame=frame, time=time, words=msg.words)
 
 
 def seconds_of(stamp: Time) -> float:
-    """Return a stamp in seconds."""
     return float(stamp.sec + stamp.nanosec / 1e9)
 
 
-def _time_to_msg(seconds: float) -> Time:
-    whole, part = divmod(round(seconds * 1000), 1000)
-    return Time(sec=whole, nanosec=part * 10**6)
-
-
-def compressed_to_msg(picture: Picture, data: bytes, stamp: Time) -> CompressedImage:
-    form = picture.media.removeprefix("image/")
-    return CompressedImage(header=_header(picture, stamp), format=form, data=array.array("B", data))
-
-
-def _header(picture: Picture, stamp: Time) -> Header:
-    return Header(stamp=stamp, frame_id=picture.frame or "camera")
-
-
-def image_to_msg(picture: Picture, data: bytes, stamp: Time) -> Image:
-    with opened(data) as found:
+def image_to_msg(compressed: CompressedImage) -> Image:
+    with opened(bytes(compressed.data)) as found:
         pixels = found.convert("RGB")
     return Image(
-        header=_header(picture, stamp),
+        header=compressed.header,
         height=pixels.height,
         width=pixels.width,
         encoding="rgb8",
@@ -168,7 +147,7 @@ def image_to_msg(picture: Picture, data: bytes, stamp: Time) -> Image:
     )
 
 
-def observation_from_msg(msg: ObservationMsg, outcome: Outcome = Outcome.DONE) -> Observation:
+def observation_from_msg(msg: ros.Observation, outcome: Outcome = Outcome.DONE) -> Observation:
     objects = [value_in(Seen, seen) for seen in msg.objects]
     return value_in(
         Observation,
@@ -177,33 +156,78 @@ def observation_from_msg(msg: ObservationMsg, outcome: Outcome = Outcome.DONE) -
         seen=tuple(seen for seen in objects if REMEMBERED not in seen.states),
         remembered=tuple(seen for seen in objects if REMEMBERED in seen.states),
         pictures=tuple(map(picture_from_msg, msg.pictures)),
-        spots=tuple(map(_spot_from_msg, msg.spots)),
-        data=settings_from(msg.data),
-        conditions=settings_from(msg.conditions),
-        glances=_GLANCES.validate_json(msg.glances) if msg.glances else (),
+        spots=tuple(map(_spot, msg.spots)),
+        data=values_from(msg.data),
+        conditions={condition.wording: condition.holds for condition in msg.conditions},
+        glances=tuple(value_in(Glance, glance) for glance in msg.glances),
     )
 
 
-def offered_to_msg(offered: Sequence[Offered]) -> dict[str, list[str]]:
+def named_values(values: Mapping[str, Any]) -> list[Any]:
+    return [RosParameter(name, value=value).to_parameter_msg() for name, value in dotted(values).items()]
+
+
+def values_from(msgs: Sequence[Any]) -> dict[str, Any]:
+    for msg in msgs:
+        if msg.value.type > RosParameter.Type.STRING_ARRAY.value or msg.value.byte_array_value:
+            raise ValueError(f"'{msg.name[:60]}' is of type {msg.value.type}; give a boolean, numbers or texts")
+    return nested({name: parameter_value_to_python(msg.value) for name, msg in _by_name(msgs, "values").items()})
+
+
+def _by_name(msgs: Sequence[Any], what: str) -> dict[str, Any]:
+    named = {msg.name: msg for msg in msgs}
+    if len(named) < len(msgs):
+        raise ValueError(f"{what} name one twice: {', '.join(msg.name[:60] for msg in msgs[:8])}")
+    return named
+
+
+def arguments_to_msgs(said: Mapping[str, Iterable[object]]) -> list[ros.Argument]:
+    return [ros.Argument(name=name, values=[*map(str, values)]) for name, values in said.items()]
+
+
+def arguments_from(msgs: Sequence[ros.Argument]) -> dict[str, Any]:
+    each = {name: list(msg.values) for name, msg in _by_name(msgs, "arguments").items()}
+    return {name: values[0] if len(values) == 1 else values for name, values in each.items()}
+
+
+def offered_to_msg(offered: Sequence[Offered]) -> dict[str, list[Any]]:
     skills, offers = apart(offered)
-    return {"skills": skills, "offers": [json.dumps(offer.as_data()) for offer in offers]}
+    msgs = [ros.Offer(skill=one.skill.name, places=arguments_to_msgs(one.now)) for one in offers]
+    return {"skills": skills, "offers": msgs}
 
 
-def offers_from(texts: Sequence[str]) -> tuple[Offer, ...]:
-    offered = [offered_of(settings_from(text)) for text in texts]
-    return tuple(one for one in offered if isinstance(one, Offer))
+def declaring(offers: Sequence[Offer]) -> dict[str, list[Any]]:
+    """Return offers with their skills, for who does not know these from the household."""
+    declared = dict.fromkeys(offer.skill for offer in offers)
+    return {"offers": offered_to_msg(offers)["offers"], "declared": [*map(skill_to_msg, declared)]}
 
 
-def as_json(settings: Mapping[str, Any]) -> str:
-    """Return settings as a message has them, without secrets; empty if there are none."""
-    return json.dumps(without_credentials(settings)) if settings else ""
+def offers_from(
+    msgs: Sequence[ros.Offer], declared: Mapping[str, Skill], given: Mapping[str, Value | None] | None = None
+) -> tuple[Offer, ...]:
+    offers = []
+    for msg in msgs:
+        if msg.skill not in declared:
+            raise ValueError(f"offers: no skill '{msg.skill[:60]}' is declared{or_nearest(msg.skill, declared)}")
+        now = {name: tuple(place.values) for name, place in _by_name(msg.places, "places").items()}
+        offers.append(Offer(declared[msg.skill], now, given or {}))
+    return tuple(offers)
 
 
-def settings_from(text: str) -> dict[str, Any]:
-    settings = json.loads(text) if text else {}
-    if not isinstance(settings, dict):
-        raise ValueError(f"settings must be a JSON object, not {text[:80]!r}")
-    return settings
+@lru_cache(maxsize=1024)  # requests have the same ones again and again
+def skill_to_msg(skill: Skill) -> Any:
+    fields, kinds = skill.as_fields(), {"effects": ros.SkillEffect, "needs": ros.SkillNeed}
+    parts = {name: kinds.get(name, ros.SkillParameter) for name in ("parameters", "returns", *kinds)}
+    return ros.Skill(**fields | {name: [kind(**part) for part in fields[name]] for name, kind in parts.items()})
+
+
+def skills_from(msgs: Sequence[ros.Skill]) -> dict[str, Skill]:
+    return {name: _skill(serialize_message(msg)) for name, msg in _by_name(msgs, "skills").items()}
+
+
+@lru_cache(maxsize=1024)  # and what a skill has worked out of its words is kept
+def _skill(data: bytes) -> Skill:
+    return skill_in(deserialize_message(data, ros.Skill))
 
 
 def household_to_msg(
@@ -215,7 +239,7 @@ def household_to_msg(
         recallable=list(recallable),
         control_flows=list(household.control_flows),
         control_flow_texts=list(household.control_flows.values()),
-        skills=[json.dumps(skill.as_data()) for skill in household.skills],
+        skills=[*map(skill_to_msg, household.skills)],
     )
 
 
@@ -224,25 +248,16 @@ def household_from_msg(msg: DescribeHousehold.Response) -> Household:
     if len(flows) != len(msg.control_flow_texts):
         raise ValueError(f"control_flow_texts has {len(msg.control_flow_texts)} texts for {len(flows)} control_flows")
     texts = dict(zip(flows, msg.control_flow_texts, strict=True))
-    skills = tuple(skill_of(settings_from(text)) for text in msg.skills)
-    return check_prompts(value_in(Household, msg, control_flows=texts, skills=skills))
+    return check_prompts(value_in(Household, msg, control_flows=texts, skills=tuple(skills_from(msg.skills).values())))
 
 
 def request_to_msg(request: DecisionRequest) -> Generate.Request:
-    msg = fill(
-        Generate.Request(),
-        request,
-        turns=turns_to_msgs(request.turns),
-        words="\n".join(request.words),  # one text takes a tenth of the time of hundreds
-        things="\n".join(request.things),
-    )
-    may_say = request.may_say
+    msg, may_say = fill(Generate.Request(), request, turns=turns_to_msgs(request.turns)), request.may_say
     if isinstance(may_say, (DecisionGrammar, SubgoalGrammar)):
-        options, offers = json.dumps(may_say.skills), offered_to_msg(may_say.offers)["offers"]
+        offers = may_say.statements if isinstance(may_say, CorrectionGrammar) else may_say.offers
+        given = named_values({name: value for offer in offers for name, value in offer.given.items()})
         flows = [flow.name for flow in may_say.control_flows]
-        fill(msg, may_say, options=options, offers=offers, control_flows=flows)
-    elif isinstance(may_say, Choice):
-        msg.options = json.dumps(may_say.options)
+        fill(msg, may_say, options=list(may_say.skills), **declaring(offers), given=given, control_flows=flows)
     else:
         fill(msg, may_say)
     msg.kind = KINDS[type(may_say)]
@@ -255,42 +270,36 @@ def request_from_msg(msg: Generate.Request) -> DecisionRequest:
             raise ValueError(f"{name} is {getattr(msg, name):g}; it must be above 0")
     if not 0 < msg.top_p <= 1:
         raise ValueError(f"top_p is {msg.top_p:g}; it must be above 0 and at most 1")
-    return value_in(
-        DecisionRequest,
-        msg,
-        turns=tuple(_turn(one, index) for index, one in enumerate(msg.turns)),
-        may_say=_may_say(msg),
-        words=tuple(filter(None, msg.words.split("\n"))),
-        things=tuple(filter(None, msg.things.split("\n"))),
-    )
+    turns = tuple(_turn(one, index) for index, one in enumerate(msg.turns))
+    return value_in(DecisionRequest, msg, turns=turns, may_say=_may_say(msg))
 
 
 def _kind_of(turn: Turn) -> int:
     if isinstance(turn, Told):
         return ABOUT_CODES[turn.about]
-    return int(TurnMsg.SAID if isinstance(turn, Said) else TurnMsg.SAW)
+    return int(ros.Turn.SAID if isinstance(turn, Said) else ros.Turn.SAW)
 
 
-def turns_to_msgs(turns: Sequence[Turn]) -> list[TurnMsg]:
+def turns_to_msgs(turns: Sequence[Turn]) -> list[ros.Turn]:
     left_out = sum(len(pictures_of(turn)) for turn in turns) - MOST_SHOWN
-    msgs: list[TurnMsg] = []
+    msgs: list[ros.Turn] = []
     for turn in turns:
         if isinstance(turn, ToldStart):
             examples = [
-                ExampleMsg(kinds=[*map(_kind_of, one)], texts=[turn.text for turn in one]) for one in turn.examples
+                ros.Example(kinds=[*map(_kind_of, one)], texts=[turn.text for turn in one]) for one in turn.examples
             ]
-            msgs.append(TurnMsg(kind=TurnMsg.START, text=turn.system, rule=turn.rule, examples=examples))
+            msgs.append(ros.Turn(kind=ros.Turn.START, text=turn.system, rule=turn.rule, examples=examples))
         else:
-            msgs.append(TurnMsg(kind=_kind_of(turn), text=turn.text))
+            msgs.append(ros.Turn(kind=_kind_of(turn), text=turn.text))
         pictures = pictures_of(turn)
         msgs[-1].pictures = list(pictures_to_msgs(pictures[max(0, left_out) :]))
         left_out -= len(pictures)
     return msgs
 
 
-def _turn(msg: TurnMsg, index: int) -> Turn:
+def _turn(msg: ros.Turn, index: int) -> Turn:
     try:
-        if msg.kind == TurnMsg.START:
+        if msg.kind == ros.Turn.START:
             examples = tuple((bytes(one.kinds), tuple(one.texts)) for one in msg.examples)
             return _start(msg.text, msg.rule, examples)
         turn = _turn_of(msg.kind, msg.text)
@@ -312,16 +321,21 @@ def _start(system: str, rule: str, examples: tuple[tuple[bytes, tuple[str, ...]]
 def _turn_of(kind: int, text: str) -> Turn:
     if kind in ABOUT:
         return Told(text, ABOUT[kind])
-    if kind not in (TurnMsg.SAID, TurnMsg.SAW):
+    if kind not in (ros.Turn.SAID, ros.Turn.SAW):
         raise ValueError(f"kind is {kind}; it must be one of the constants of Turn.msg")
-    return Said(text) if kind == TurnMsg.SAID else Saw(text)
+    return Said(text) if kind == ros.Turn.SAID else Saw(text)
 
 
 def _may_say(msg: Generate.Request) -> MaySay:
-    options = _options(msg)
+    options = tuple(msg.options)
+    offers = offers_from(msg.offers, skills_from(msg.declared), values_from(msg.given))
     if msg.kind == Generate.Request.DECISION:
-        flows, more, offers = _control_flows(msg.control_flows), _more(msg), offers_from(msg.offers)
+        flows, more = _control_flows(msg.control_flows), _more(msg)
         return value_in(DecisionGrammar, msg, skills=options, control_flows=flows, more=more, offers=offers)
+    if msg.kind == Generate.Request.CORRECTION:
+        if not offers:
+            raise ValueError("offers is empty; a correction needs at least one statement")
+        return grammar_of(offers)
     if msg.kind == Generate.Request.CHOICE:
         if not options:
             raise ValueError("options is empty; a choice needs at least one")
@@ -332,15 +346,8 @@ def _may_say(msg: Generate.Request) -> MaySay:
         if not (msg.begins or msg.goes_on):
             raise ValueError("begins and goes_on are both false; one of them must be true")
         unsaid: dict[str, Any] = {"control_flows": (), "questions": None, "more": (), "longest_thought": 0}
-        return value_in(SubgoalGrammar, msg, skills=options, offers=offers_from(msg.offers), **unsaid)
-    raise ValueError(f"kind is {msg.kind}; it must be DECISION (0), CHOICE (1), TEXT (2) or SUBGOAL (3)")
-
-
-def _options(msg: Generate.Request) -> tuple[str, ...]:
-    try:
-        return tuple(_TEXTS.validate_json(msg.options or "[]"))
-    except ValidationError as error:
-        raise ValueError(f"options is {msg.options[:80]!r}; it must be a JSON list of texts") from error
+        return value_in(SubgoalGrammar, msg, skills=options, offers=offers, **unsaid)
+    raise ValueError(f"kind is {msg.kind}; it must be one of the constants of Generate.srv")
 
 
 def _control_flows(names: Sequence[str]) -> tuple[type[ControlFlow], ...]:
@@ -363,27 +370,21 @@ def reply_from_msg(msg: Generate.Response) -> Reply:
 
 
 def reply_to_msg(reply: Reply, msg: Generate.Response) -> Generate.Response:
-    said = [_said_to_msg(said) for said in reply.said]
+    said = [ros.SpokenDecision(text=one.text, **decision_to_msg(one.decision)) for one in reply.said if one.decision]
     attempts = attempts_to_msg(reply)
     return fill(msg, reply, said=said, attempts=attempts, message=reply.warning, seconds=msg.seconds)
 
 
-def attempts_to_msg(reply: Reply) -> list[AttemptMsg]:
-    return [fill(AttemptMsg(), one) for one in reply.attempts]
+def attempts_to_msg(reply: Reply) -> list[ros.Attempt]:
+    return [fill(ros.Attempt(), one) for one in reply.attempts]
 
 
 def decision_to_msg(decision: Decision) -> dict[str, Any]:
-    values = {name: value if isinstance(value, list) else [value] for name, value in decision.as_dict().items()}
-    arguments = [Argument(name=name, values=list(map(str, said))) for name, said in values.items()]
-    return {"kind": decision.name, "arguments": arguments}
+    each = {name: value if isinstance(value, list) else [value] for name, value in decision.as_dict().items()}
+    return {"kind": decision.name, "arguments": arguments_to_msgs(each)}
 
 
-def _said_to_msg(said: Said) -> SpokenDecision:
-    assert said.decision is not None  # it was read
-    return SpokenDecision(text=said.text, **decision_to_msg(said.decision))
-
-
-def _said_from_msg(msg: SpokenDecision) -> Said:
+def _said_from_msg(msg: ros.SpokenDecision) -> Said:
     if (kind := kinds().get(msg.kind)) is None:
         raise ValueError(f"kind is '{msg.kind[:60]}'; it must be one of {', '.join(kinds())}")
     values = {one.name: list(one.values) if one.name in kind.many else "".join(one.values) for one in msg.arguments}

@@ -6,25 +6,15 @@ What others see is the same, but for the hidden topics and services of an action
 from __future__ import annotations
 
 import uuid
-from collections.abc import Coroutine, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from action_msgs.msg import GoalStatus
-from rclpy.action import CancelResponse, GoalResponse
+from rclpy.action import GoalResponse
 from rclpy.client import Client
 from rclpy.node import Node
 from rclpy.task import Future
 from unique_identifier_msgs.msg import UUID
-
-
-class Serving(Protocol):
-    """Carries out the goals of an action: the callbacks of its ``ActionServer``."""
-
-    def consider(self, request: Any) -> GoalResponse: ...
-
-    def execute(self, goal_handle: Any) -> Coroutine[Any, Any, Any]: ...
-
-    def cancel(self, goal_handle: Any) -> CancelResponse: ...
 
 
 class Beside:
@@ -42,7 +32,8 @@ class Beside:
             return client.call_async(request)
         return self._node.executor.create_task(service.callback, request, client.srv_type.Response())
 
-    def serving(self, action: str) -> Serving | None:
+    def serving(self, action: str) -> Any:
+        """Return what serves an action, with the callbacks of its ``ActionServer``; None: none of these nodes does."""
         name = self._node.resolve_service_name(action)
         return next((other.serves[name] for other in self._others if name in other.serves), None)
 
@@ -57,7 +48,7 @@ class Ended(NamedTuple):
 class NearGoal:
     """A goal of a node of this process: the handle for its client and for its server."""
 
-    def __init__(self, node: Node, serving: Serving, request: Any, goal_id: UUID | None) -> None:
+    def __init__(self, node: Node, serving: Any, request: Any, goal_id: UUID | None) -> None:
         self.request, self.goal_id = request, goal_id or UUID(uuid=list(uuid.uuid4().bytes))
         self._executor, self._serving = node.executor, serving
         self.status = GoalStatus.STATUS_EXECUTING

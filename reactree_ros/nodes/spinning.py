@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import rclpy
 from rclpy.exceptions import ParameterException
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.lifecycle import LifecycleNode
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
@@ -51,6 +52,9 @@ def run_nodes(
             nodes = make()
             for node in nodes:
                 refuse_unknown(node, sys.argv if args is None else args)
+                if isinstance(node, LifecycleNode):
+                    full = node.get_fully_qualified_name()
+                    node.get_logger().info(f"waits to be brought up: ros2 run reactree_ros bring_up {full}")
         except (UserError, ParameterException) as error:
             refuse(error)
         well = _Run(nodes, asked).to_the_end(within)

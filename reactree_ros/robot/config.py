@@ -504,6 +504,8 @@ class RobotConfig(Document):
     map_topic: str = ""  # or a latched topic with that YAML in a `std_msgs/msg/String`
     start: list[StartEntry] = []  # nodes of its own that the launch file starts; others are started by the robot
     base_frame: Named1 = "base_link"  # the robot's frame in tf
+    # topic of transforms; `NAME_static` has those that do not change. Relative: one of its own in the robot's namespace
+    tf: Named1 = "/tf"
     pose: PoseTopic | None = None  # topic that says where it is; None: tf says it
     # a drive that is reported to be done, further than this from its goal, in metres, is not; 0: it is believed
     arrived_within: Seconds = 1.0

@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 import llguidance
@@ -31,7 +32,7 @@ from reactree_ros.agent.parameters import (
     Text,
     Thing,
 )
-from reactree_ros.agent.skill import Offer, Skill, check_told_apart, offered_of, read_skill, skill_of
+from reactree_ros.agent.skill import Offer, Skill, check_told_apart, offered_of, read_skill, skill_in, skill_of
 from reactree_ros.agent.text import words
 from reactree_ros.agent.wording import Wording
 
@@ -464,6 +465,7 @@ def test_what_a_file_declares_is_what_a_message_carries(declared: Any) -> None:
     made = skill("do {it}", it=declared)
     assert json.loads(json.dumps(made.as_data()))["parameters"]["it"] == declared
     assert skill_of(json.loads(json.dumps(made.as_data()))) == made
+    assert skill_in(json.loads(json.dumps(made.as_fields()), object_hook=lambda part: SimpleNamespace(**part))) == made
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,6 @@ OPTIONAL = (
     "nav2_msgs",
     "py_trees_ros",
     "py_trees_ros_interfaces",
-    "rosidl_runtime_py",
     "tf2_msgs",
     "tf2_ros",
     "vision_msgs",

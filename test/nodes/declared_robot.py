@@ -25,11 +25,10 @@ from navigation import aim, drives
 from rclpy.task import Future
 from rclpy.utilities import remove_ros_args
 from robot_servers import Journal, Robot, StateFile, behaviours
-from rosidl_runtime_py.utilities import get_message
 
 from reactree_ros.agent.parameters import Named
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.robot.goal_templates import compiled, names_of
+from reactree_ros.nodes.robot.goal_templates import compiled, names_of, resolve
 from reactree_ros.nodes.robot.mapped_skill import MappedCall, MappedSkill
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.robot.config import RobotConfig, load_robot
@@ -81,7 +80,7 @@ class DeclaredRobot(Robot):
         self._pose = None if config.pose is None else self.create_publisher(PoseStamped, config.pose.topic, 10)
         if (battery := config.battery) is not None:
             full = battery.least + 1 if battery.charge is None else battery.charge.until
-            kind = get_message(battery.type)
+            kind = resolve("message", battery.type, "battery")
             told = repeat(compiled(kind, {battery.field: float(full)}, "battery")({}))
             self._says.append((battery.topic, self.create_publisher(kind, battery.topic, 10), told))
 

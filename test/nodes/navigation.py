@@ -24,11 +24,11 @@ from rclpy.node import Node
 from rclpy.task import Future
 from rclpy.utilities import remove_ros_args
 from robot_servers import Journal
-from rosidl_runtime_py.utilities import get_action
 from tf2_msgs.msg import TFMessage
 
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.heartbeat import Heartbeat
+from reactree_ros.nodes.robot.goal_templates import resolve
 from reactree_ros.nodes.spinning import run_node
 
 PERIOD = 0.025
@@ -149,7 +149,8 @@ def main() -> None:
     parser.add_argument("--also", default="")
     parser.add_argument("--journal", type=Path)
     options = parser.parse_args(remove_ros_args(sys.argv)[1:])
-    also = {name: get_action(kind) for name, _, kind in (one.partition("=") for one in options.also.split(",") if one)}
+    given = (one.partition("=") for one in options.also.split(",") if one)
+    also = {name: resolve("action", kind, "--also") for name, _, kind in given}
     run_node(lambda: Navigation(speed=options.speed, also=also, journal=Journal(options.journal)))
 
 

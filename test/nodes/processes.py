@@ -25,6 +25,8 @@ from reactree_ros.nodes.start import SCRIPTS
 PATIENCE, LONGEST = 60.0, 900.0
 #: Time between two looks whether anything goes on, in seconds.
 LOOK = 0.25
+#: How long a node may be silent, in seconds, if a test is not about that: the most that may be set, for a busy machine.
+SILENCE = 60.0
 
 
 class Patience:
@@ -276,7 +278,7 @@ class Processes:
 
     def launch(self, *arguments: str) -> Process:
         """Start the whole launch."""
-        return self.start("ros2", "launch", "reactree_ros", "household.launch.py", *arguments)
+        return self.start("ros2", "launch", "reactree_ros", "household.launch.py", f"silence:={SILENCE}", *arguments)
 
     def node(self, name: str, *arguments: str) -> Process:
         """Start a node of the package."""
@@ -286,13 +288,15 @@ class Processes:
         """Start a node of held_nodes.py, such as a bridge that holds what it is asked until :func:`release`."""
         return self.start(sys.executable, str(Path(__file__).parent / "held_nodes.py"), kind, *arguments)
 
-    def household(self, *arguments: str, server_timeout: float = 30.0) -> tuple[Process, Process, Process]:
+    def household(
+        self, *arguments: str, server_timeout: float = 30.0, silence: float = SILENCE
+    ) -> tuple[Process, Process, Process]:
         """Start a bridge and an inference node that hold what they are asked, and a planner; all are up."""
         bridge, inference = self.held("bridge", *arguments), self.held("inference", *arguments)
         given = ("bridge:=held_bridge", "inference:=held_inference", f"server_timeout:={server_timeout}")
-        more = [part for one in given for part in ("-p", one)]
+        more = [part for one in (*given, f"silence:={silence}") for part in ("-p", one)]
         planner = self.node("planner_node", *(arguments or ("--ros-args",)), *more)
-        assert self.node("bring_up", "held_inference", "held_bridge", *arguments).end() == 0
+        assert self.node("bring_up", "held_inference", "held_bridge", "reactree_planner", *arguments).end() == 0
         return bridge, inference, planner
 
     def kill_all(self) -> None:

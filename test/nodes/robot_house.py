@@ -55,10 +55,10 @@ class House:
     def press(self, pressed: bool) -> None:
         self.button.publish(Bool(data=pressed))
 
-    def make_bridge(self, change: Change = lambda config: None, **parameters: Any) -> Any:
+    def make_bridge(self, change: Change = lambda config: None, *, namespace: str = "", **parameters: Any) -> Any:
         parameters = {"robot_config": str(self.config(change)), "server_timeout": 1.0, "stop_timeout": 1.0} | parameters
         overrides = [Parameter(name, value=value) for name, value in parameters.items()]
-        return RobotBridgeNode(context=self.graph.context, parameter_overrides=overrides)
+        return RobotBridgeNode(context=self.graph.context, namespace=namespace, parameter_overrides=overrides)
 
     def start(
         self, change: Change = lambda config: None, *, stop_heard: bool = True, alone: bool = False, **parameters: Any

@@ -43,7 +43,6 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
 from rclpy.task import Future
 from rclpy.utilities import remove_ros_args
-from rosidl_runtime_py.convert import message_to_ordereddict
 from std_msgs.msg import Bool
 from std_srvs.srv import SetBool, Trigger
 from tf2_ros import StaticTransformBroadcaster, TransformBroadcaster
@@ -51,6 +50,7 @@ from vision_msgs.msg import Detection3D, Detection3DArray, ObjectHypothesisWithP
 
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.heartbeat import Heartbeat
+from reactree_ros.nodes.robot.mapped_skill import plain
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.robot.map_file import load_map
 from reactree_ros.robot.poses import Pose
@@ -130,14 +130,15 @@ class Journal:
         """Write a line, with the time of the monotonic clock, which all processes share."""
         if self._path is not None:
             with self._path.open("a") as file:
-                file.write(json.dumps({"at": steady.now(), "server": server, "process": os.getpid(), **said}) + "\n")
+                line = {"at": steady.now(), "server": server, "process": os.getpid(), **said}
+                file.write(json.dumps(line, default=plain) + "\n")
 
     def heard(self, server: str, message: Any) -> None:
-        self.note(server, heard=message_to_ordereddict(message))
+        self.note(server, heard=message)
 
     @contextmanager
     def goal(self, server: str, goal: Any) -> Iterator[None]:
-        self.note(server, begins=message_to_ordereddict(goal))
+        self.note(server, begins=goal)
         try:
             yield
         finally:
@@ -196,7 +197,8 @@ class Robot(Node):
             self.create_service(Trigger, "put_back", self._put_back)
         if body and not nav:
             self.create_subscription(Twist, "cmd_vel", self._drive, 1)
-        self._own = f"{self.get_namespace()}/".lstrip("/")  # begins the names of its frames
+        shares_tf = self.resolve_topic_name("/tf") == "/tf"
+        self._own = f"{self.get_namespace()}/".lstrip("/") if shares_tf else ""  # begins the names of its frames
         self._stamped(self._static, f"{self._own}base_link", f"{self._own}camera_link", *CAMERA)
         if body:
             self.create_timer(PERIOD, self._tick)

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 import rclpy
 from doubles import ScriptedModel, ScriptedWorld
-from processes import PATIENCE, Patience
+from processes import PATIENCE, SILENCE, Patience
 from rclpy.action import ActionClient
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.node import Node
@@ -181,13 +181,15 @@ class Graph:
         *,
         name: str = "reactree_planner",
         namespace: str = "",
+        active: bool = True,
         alone: bool = False,
         beside: Sequence[Node] = (),
         **parameters: Any,
     ) -> PlannerNode:
-        """Make a planner that ticks often."""
-        parameters = {"tick_rate": 50.0} | parameters
-        return self.add(PlannerNode(name, namespace=namespace, beside=beside, **self._given(parameters)), alone=alone)
+        """Make a planner that ticks often, active if not said otherwise."""
+        parameters = {"tick_rate": 50.0, "silence": SILENCE} | parameters
+        node = PlannerNode(name, namespace=namespace, beside=beside, **self._given(parameters))
+        return self.add(activate(node) if active else node, alone=alone)
 
     def _given(self, parameters: dict[str, Any]) -> dict[str, Any]:
         overrides = [Parameter(name, value=value) for name, value in parameters.items()]

@@ -24,6 +24,7 @@ from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.nodes.bridge.bridge_node import BridgeNode
+from reactree_ros.nodes.messages import arguments_to_msgs
 from reactree_ros.world.port import Observation, Outcome, Score, World, WorldError
 
 Result = ExecuteSkill.Result
@@ -161,19 +162,21 @@ def test_a_declared_skill_is_carried_out_by_name_and_arguments_that_fit_its_word
     world = ScriptedWorld()
     graph.bridge(world)
     for name, arguments, said in (
-        ("open", '{"thing": "fridge 2"}', "name and arguments are 'open fridge 2', and not 'open fridge 1'"),
-        ("close", '{"thing": "fridge 1"}', "name and arguments are 'close fridge 1', and not 'open fridge 1'"),
-        ("opn", '{"thing": "fridge 1"}', "there is no skill named 'opn'; did you mean 'open'?"),
-        ("open", "", "thing: it is not said, but a thing (CAN_OPEN) has to be"),
-        ("open", '{"thing": "fridge 1", "by": 1}', "'by' is no parameter of 'open {thing}'"),
-        ("open", "[", "Expecting value"),
+        ("open", {"thing": ["fridge 2"]}, "name and arguments are 'open fridge 2', and not 'open fridge 1'"),
+        ("close", {"thing": ["fridge 1"]}, "name and arguments are 'close fridge 1', and not 'open fridge 1'"),
+        ("opn", {"thing": ["fridge 1"]}, "there is no skill named 'opn'; did you mean 'open'?"),
+        ("open", {}, "thing: it is not said, but a thing (CAN_OPEN) has to be"),
+        ("open", {"thing": ["fridge 1"], "by": ["1"]}, "'by' is no parameter of 'open {thing}'"),
+        ("open", {"thing": ["fridge 1", "fridge 2"]}, "thing: ['fridge 1', 'fridge 2'] may not stand here"),
+        ("open", {"thing": []}, "thing: [] may not stand here"),
     ):
-        goal = graph.skill("open fridge 1", name=name, arguments=arguments)
+        goal = graph.skill("open fridge 1", name=name, arguments=arguments_to_msgs(arguments))
         assert (goal.status, goal.result.outcome) == (GoalStatus.STATUS_ABORTED, Result.UNKNOWN_SKILL)
         assert said in goal.result.message
     assert world.executed == []
     for words in ("open fridge 1", ""):
-        assert graph.skill(words, name="open", arguments='{"thing": "fridge 1"}').result.outcome == Result.DONE
+        given = arguments_to_msgs({"thing": ["fridge 1"]})
+        assert graph.skill(words, name="open", arguments=given).result.outcome == Result.DONE
     assert world.executed == ["open fridge 1"] * 2
 
 

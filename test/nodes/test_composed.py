@@ -65,7 +65,7 @@ def test_a_bridge_that_was_deactivated_says_so(graph: Graph) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_process_carries_a_task_out_and_ends_when_it_is_asked_to(processes: Processes, number: int) -> None:
     process = processes.node("composed", "inference_node", "bridge_node")
-    assert processes.node("bring_up", "inference", "household_bridge").end() == 0
+    assert processes.node("bring_up", "inference", "household_bridge", "reactree_planner").end() == 0
     task = processes.node("execute_task", INSTRUCTION)
     assert task.end() == 0, task.output
     assert "Goal reached (end: done, GSR 1.00, SSR 1.00)" in task.output

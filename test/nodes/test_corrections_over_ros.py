@@ -86,8 +86,9 @@ def test_a_no_changes_nothing_and_a_stop_ends_the_task(graph: Graph, tmp_path: P
 
 def test_the_bridge_takes_in_its_own_statements_alone(graph: Graph, tmp_path: Path) -> None:
     home = Home(graph, tmp_path)
-    offers = [json.loads(one) for one in graph.call(AvailableSkills, "robot_bridge/corrections").offers]
-    assert {one["skill"]["name"] for one in offers} >= {"at", "with", "held", "gone", "open", "closed"}
+    told = graph.call(AvailableSkills, "robot_bridge/corrections")
+    assert {one.skill for one in told.offers} == {one.name for one in told.declared}
+    assert {one.name for one in told.declared} >= {"at", "with", "held", "gone", "open", "closed"}
     for wrong in ("pick up mug 1", "the yak 1 is gone", "", "the mug 1 is gone; the pudding 1 is gone"):
         answer = graph.call(CorrectWorld, "robot_bridge/correct", correction=wrong)
         assert (answer.error_code, answer.taken_in) == (0, False)

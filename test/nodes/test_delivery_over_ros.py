@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
-import types
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -75,12 +73,7 @@ class Delivery:
 
 
 @pytest.fixture
-def delivery(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Delivery]:
-    """The robot; it says in the map's frame where it is, so that no transform is asked for where tf2 is missing."""
-    if importlib.util.find_spec("tf2_ros") is None:
-        listener = types.SimpleNamespace(unregister=lambda: None)
-        none = {"Buffer": object, "TransformException": LookupError, "TransformListener": lambda *_: listener}
-        monkeypatch.setitem(sys.modules, "tf2_ros", types.SimpleNamespace(**none))
+def delivery(graph: Graph, tmp_path: Path) -> Iterator[Delivery]:
     delivery = Delivery(graph, tmp_path)
     yield delivery
     delivery.servers.kill()

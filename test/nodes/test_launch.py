@@ -44,8 +44,13 @@ def held_nodes(processes: Processes, *arguments: str) -> tuple[Process, Process]
 # ------------------------------------------------------------------ an instruction
 
 
-def test_an_instruction_is_carried_out_and_the_launch_ends_with_0(processes: Processes) -> None:
-    launch = processes.launch(f"instruction:={INSTRUCTION}")
+#: As processes of their own, and in one.
+APART_OR_NOT = pytest.mark.parametrize("how", ["composed:=false", "composed:=true"])
+
+
+@APART_OR_NOT
+def test_an_instruction_is_carried_out_and_the_launch_ends_with_0(processes: Processes, how: str) -> None:
+    launch = processes.launch(f"instruction:={INSTRUCTION}", how)
     assert launch.ended_cleanly(0)
     assert "[1] Think: To solve the task" in launch.output
     assert "- control flow: parallel" in launch.output
@@ -143,6 +148,7 @@ def test_every_argument_says_what_it_is(processes: Processes) -> None:
         ("params_file:=/nowhere.yaml", "params_file: there is no file '/nowhere.yaml'"),
         ("namespace:=1st", "Invalid namespace"),
         ("log_level:=loud", 'Argument "log_level" provided value "loud" is not valid'),
+        ("composed:=true robots:=2", "composed:=true is for one robot; leave it out for robot_1/household_bridge"),
         ("robots:=two", "robots is 'two'; it must be a whole number"),
         ("world:=ai2thor headless:=perhaps", "headless is 'perhaps'; it must be true or false"),
         ("llm:=openai request_timeout:=long", "request_timeout is 'long'; it must be a number"),
@@ -162,9 +168,12 @@ def test_a_parameter_file_may_say_which_world_an_argument_belongs_to(processes: 
     assert "'household_bridge' could not be configured" in launch.output
 
 
-def test_arguments_outrank_the_parameter_file_and_that_the_defaults(processes: Processes, tmp_path: Path) -> None:
+@APART_OR_NOT
+def test_arguments_outrank_the_parameter_file_and_that_the_defaults(
+    processes: Processes, tmp_path: Path, how: str
+) -> None:
     file = parameters(tmp_path, bridge={"house": "nowhere", "policy": "/nowhere.yaml"})
-    launch = processes.launch("task_id:=1", "house:=villa", file)
+    launch = processes.launch("task_id:=1", "house:=villa", "namespace:=robot", file, how)
     assert launch.ended_cleanly(1)
     assert "/nowhere.yaml: cannot be read" in launch.output
 
@@ -204,12 +213,13 @@ def test_ctrl_c_while_it_waits_for_goals(processes: Processes) -> None:
     assert launch.ended_cleanly(0)
 
 
+@APART_OR_NOT
 @pytest.mark.parametrize("what", ["generation", "skill"])
-def test_ctrl_c_stops_what_is_in_flight(processes: Processes, held_parameters: str, what: str) -> None:
+def test_ctrl_c_stops_what_is_in_flight(processes: Processes, held_parameters: str, what: str, how: str) -> None:
     bridge, inference = held_nodes(processes)
     if what == "skill":
         release(inference)
-    launch = processes.launch(f"instruction:={INSTRUCTION}", held_parameters)
+    launch = processes.launch(f"instruction:={INSTRUCTION}", held_parameters, how)
     holder = bridge if what == "skill" else inference
     holder.wait_for("holds: ")
     if what == "skill":

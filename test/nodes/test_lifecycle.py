@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles import ScriptedModel, ScriptedWorld
+from doubles import ScriptedWorld
 from lifecycle_msgs.msg import State, Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 from rclpy._rclpy_pybind11 import InvalidHandle
@@ -66,11 +66,12 @@ def state(graph: Graph, node: str) -> int:
 
 
 @pytest.mark.parametrize("transition", [1, 2, 3, 99, "fly"])  # 1 to 3: configure, cleanup, activate
-@pytest.mark.parametrize("kind", ["household_bridge", "inference"])
+@pytest.mark.parametrize("kind", ["household_bridge", "inference", "reactree_planner"])
 def test_an_impossible_transition_is_refused_and_the_node_lives_on(
     graph: Graph, kind: str, transition: int | str
 ) -> None:
-    node = graph.bridge(ScriptedWorld()) if kind == "household_bridge" else graph.inference(ScriptedModel({}))
+    makes = {"household_bridge": graph.bridge, "inference": graph.inference, "reactree_planner": graph.planner}
+    node = makes[kind]()
     asked = Transition(label=transition) if isinstance(transition, str) else Transition(id=transition)
     if transition == 2:
         node.trigger_deactivate()

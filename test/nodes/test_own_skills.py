@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,13 @@ from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.heartbeat import Heartbeat
-from reactree_ros.nodes.messages import request_from_msg, request_to_msg
+from reactree_ros.nodes.messages import (
+    arguments_from,
+    arguments_to_msgs,
+    request_from_msg,
+    request_to_msg,
+    values_from,
+)
 from reactree_ros.nodes.planner.adapters import RosWorld
 from reactree_ros.nodes.robot.goal_templates import Field
 from reactree_ros.world.port import Outcome
@@ -62,7 +67,7 @@ def at_table(house: House) -> House:
 
 def test_a_skill_with_a_number_a_choice_or_a_text_is_done(at_table: House) -> None:
     at_table.does(SQUEEZED, "say Please wait. Then pick up pudding 1, and open fridge 1!")
-    arguments = json.dumps({"thing": "pudding 1", "newton": 2.5, "mode": "soft"})
+    arguments = arguments_to_msgs({"thing": ["pudding 1"], "newton": ["2.5"], "mode": ["soft"]})
     goal = at_table.graph.skill("", to="robot_bridge", name="squeeze", arguments=arguments)
     assert goal.result.outcome == Result.DONE
     done = [line for line in at_table.robot.log if line.startswith("arm: s") and line != "arm: succeed"]
@@ -99,7 +104,7 @@ def test_what_is_no_skill_is_refused_by_what_is_wrong_or_with_the_nearest(at_tab
 def test_what_a_server_returns_is_data_and_kept_if_it_is_not_as_declared(at_table: House, came: str, said: str) -> None:
     at_table.robot.behave["switch"] = [came]
     result = at_table.does("signal")
-    assert json.loads(result.observation.data) == {"note": came}
+    assert values_from(result.observation.data) == {"note": came}
     assert said in result.observation.text
 
 
@@ -143,10 +148,10 @@ def test_a_file_of_xml_is_a_skill_of_the_robot(house: House, tmp_path: Path) -> 
     graph = house.graph
     house.start(own, routine_skills=str(tmp_path), policy=str(tmp_path / "policy.yaml"))
     household = graph.call(DescribeHousehold, "robot_bridge/household")
-    assert "press out" in {json.loads(one)["name"] for one in household.skills}
+    assert "press out" in {one.name for one in household.skills}
     house.does("go to kitchen table 1")  # what stands there is known then
     offers = graph.call(AvailableSkills, "robot_bridge/available_skills").offers
-    now = {json.loads(one)["skill"]["name"]: json.loads(one)["now"] for one in offers}
+    now = {one.skill: arguments_from(one.places) for one in offers}
     assert "pudding 1" in now["press out"]["what"]
     assert SQUEEZED in house.does("press out pudding 1").observation.text
     assert [line for line in house.robot.log if "squeeze" in line] == ["arm: squeeze pudding 2.500 soft"]

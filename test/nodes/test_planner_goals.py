@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from action_msgs.msg import GoalStatus
 from doubles import ScriptedModel, ScriptedWorld, expand
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
 from reactree_interfaces.action import ExecuteTask
 from ros_graph import Goal, Graph, HeldWorld
 
@@ -248,6 +250,9 @@ def test_a_planner_that_is_interrupted_tells_its_client_before_it_goes(graph: Gr
     command = [sys.executable, "-m", "reactree_ros.nodes.planner.planner_node"]
     environment = {**os.environ, "ROS_DOMAIN_ID": str(graph.domain_id)}
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as planner:
+        for transition in (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE):
+            asked = Transition(id=transition)
+            assert graph.call(ChangeState, "reactree_planner/change_state", transition=asked).success
         goal = graph.task()
         graph.until(lambda: world.held and goal.feedback)
         planner.send_signal(signal.SIGINT)

@@ -15,6 +15,7 @@ from reactree_interfaces.srv import AvailableSkills, DescribeHousehold
 from ros_graph import Goal, Graph
 
 from reactree_ros.errors import UserError
+from reactree_ros.nodes.messages import arguments_to_msgs
 from reactree_ros.nodes.people.ros_person import HINT
 from reactree_ros.person.port import Answer
 
@@ -57,7 +58,7 @@ def test_what_a_rule_allows_is_carried_out_and_nothing_else(graph: Graph, policy
         goal = graph.skill(skill)
         assert (goal.status, *end(goal)) == (GoalStatus.STATUS_ABORTED, *refused(reason))
         assert goal.result.message == goal.result.observation.text
-    past = graph.skill("turn on tv 1", name="pick up", arguments='{"thing": "apple 1"}')
+    past = graph.skill("turn on tv 1", name="pick up", arguments=arguments_to_msgs({"thing": ["apple 1"]}))
     assert past.result.outcome == Result.UNKNOWN_SKILL
     assert world.executed == []
     assert graph.skill("pick up apple 1").result.outcome == Result.DONE

@@ -14,6 +14,8 @@ from processes import LOOK, Patience, Processes, release
 
 #: `use_sim_time` without `/clock`: it holds up nothing that bounds an end.
 CLOCK = ("--ros-args", "-p", "use_sim_time:=true")
+#: How long a node may be silent if a test kills one, in seconds.
+SILENT = 5.0
 INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
 #: A test run whose command has started another one, in a session of its own, as a bridge may start a simulator.
 RUN = """
@@ -54,7 +56,7 @@ def test_nothing_is_left_of_a_test_run_that_is_interrupted(end: int) -> None:
 def test_a_node_killed_in_the_middle_ends_the_task_and_the_next_goal_succeeds(
     processes: Processes, killed: str
 ) -> None:
-    bridge, inference, planner = processes.household(server_timeout=1.0)
+    bridge, inference, planner = processes.household(server_timeout=1.0, silence=SILENT)
     held = {"bridge": bridge, "inference": inference}
     if killed == "bridge":
         release(held["inference"])
@@ -77,12 +79,12 @@ def test_a_node_killed_in_the_middle_ends_the_task_and_the_next_goal_succeeds(
 
 
 def test_a_decision_whose_inference_node_is_killed_and_started_again_is_asked_again(processes: Processes) -> None:
-    bridge, inference, planner = processes.household()
+    bridge, inference, planner = processes.household(silence=SILENT)
     release(bridge)
     task = processes.node("execute_task", INSTRUCTION)
     inference.wait_for("holds: a decision")
     inference.signal(signal.SIGKILL)
-    planner.wait_for("a decision is requested again: held_inference/generate has gone (silent for 1.5 s)")
+    planner.wait_for(f"a decision is requested again: held_inference/generate has gone (silent for {SILENT:g} s)")
     inference = processes.held("inference")
     assert processes.node("bring_up", "held_inference").end() == 0
     inference.wait_for("holds: a decision")

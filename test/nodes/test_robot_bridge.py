@@ -368,6 +368,20 @@ def stranger(graph: Graph) -> Iterator[Any]:
     context.try_shutdown()
 
 
+@pytest.mark.parametrize(("tf", "x"), [("tf", 2.5), ("/tf", 8.0)])
+def test_a_robot_in_a_namespace_is_where_the_transforms_say_that_its_file_names(
+    house: House, tf: str, x: float
+) -> None:
+    own = ["--ros-args", "-r", "/tf:=tf", "-r", "/tf_static:=tf_static"]  # as Nav2's launches remap
+    house.add_robot(namespace="tall", cli_args=own)
+    house.graph.add(type(house.robot)("other", context=house.graph.context, button=False)).x = 8.0
+    house.start(top(tf=tf, detections=None), namespace="tall")
+    house.until(lambda: house.map.robot.x == pytest.approx(x))
+    for _ in range(100):
+        house.graph.step()
+        assert house.map.robot.x == pytest.approx(x)
+
+
 INT, POSE = "is of type std_msgs/msg/Int32", "geometry_msgs/msg/PoseStamped"
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from docs.blocks import ROOT, blocks_of
-from processes import Process, Processes
+from processes import Process, Processes, need_program
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("nav2_msgs") is None, reason="needs nav2_msgs")
 
@@ -52,9 +52,15 @@ def test_an_instruction_is_carried_out_in_five_rooms(processes: Processes) -> No
     assert put_down == ["arm: put down pudding 1 on coffee table 1", "arm: put down apple 1 on coffee table 1"]
 
 
-def test_two_robots_share_an_instruction_each_with_a_bridge_of_its_own(processes: Processes, tmp_path: Path) -> None:
-    bodies = [robot(processes, "--ros-args", "-r", f"__ns:=/{name}") for name in ("tall", "small")]
-    own = {name: {"base_frame": f"{name}/base_link", "detections": "detections"} for name in ("tall", "small")}
+@pytest.mark.parametrize("tf", ["/tf", "tf"])
+def test_two_robots_share_an_instruction_each_with_a_bridge_of_its_own(
+    processes: Processes, tmp_path: Path, tf: str
+) -> None:
+    """Each has frames of its own in one tf, or, as where Nav2's launches start it, a tf of its own."""
+    remapped = ("--ros-args", "-r", f"/tf:={tf}", "-r", f"/tf_static:={tf}_static")
+    bodies = [robot(processes, *remapped, "-r", f"__ns:=/{name}") for name in ("tall", "small")]
+    frames = {name: f"{name}/base_link" if tf == "/tf" else "base_link" for name in ("tall", "small")}
+    own = {name: {"base_frame": frame, "tf": tf, "detections": "detections"} for name, frame in frames.items()}
     robots = ",".join(f"{name}={written(tmp_path / f'{name}.yaml', **one)}" for name, one in own.items())
     given = (f"instruction:={INSTRUCTION}", f"robots:={robots}", "planner:=reactree_wm")
     whole = processes.start("ros2", "launch", "reactree_ros", "mobile_manipulator.launch.py", *given)
@@ -230,6 +236,8 @@ def block(part: str, language: str = "bash") -> str:
 
 
 def test_each_step_does_what_the_page_says(processes: Processes, tmp_path: Path) -> None:
+    need_program("ros2")
+
     def terminal(command: str) -> Process:
         return processes.start("bash", "-c", f"cd {tmp_path}\n{TERMINAL}\n{command}")
 

@@ -160,7 +160,7 @@ def test_a_bridge_that_never_answers_a_goal_is_named_after_the_planners_bound(gr
     world = ScriptedWorld()
     graph.inference(model)
     bridge = graph.bridge(world, alone=True)
-    graph.planner(skill_timeout=0.3, decision_timeout=20.0)
+    graph.planner(skill_timeout=0.3, decision_timeout=20.0, silence=1.5)
     goal = graph.task()
     graph.until(lambda: model.in_flight)
     graph.halt(bridge)

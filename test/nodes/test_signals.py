@@ -14,7 +14,10 @@ from processes import Process, Processes
 
 from reactree_ros.nodes.start import INTERRUPTED, SIGNALS
 
-NODES = ("bridge_node", "inference_node", "planner_node", "robot_bridge_node", "watchdog", "view", "answer", "voice")
+NODES = (
+    *("bridge_node", "inference_node", "planner_node", "robot_bridge_node", "composed"),
+    *("watchdog", "view", "answer", "voice"),
+)
 TOOLS = {"bring_up": ("nobody",), "execute_task": ("Put 1 apple on the coffee table",)}
 #: How many modules are imported at a moment of the start, of some 550.
 MOMENTS = (1, 30, 100, 200, 350, 500)

@@ -9,13 +9,13 @@ import pytest
 import yaml
 from diagnostic_msgs.msg import DiagnosticArray
 from doubles import ScriptedModel
+from rclpy.lifecycle import TransitionCallbackReturn
 from reactree_interfaces.action import ExecuteTask
 from reactree_interfaces.srv import Hear
 from ros_graph import Graph, HeldWorld
 from std_msgs.msg import Bool
 from std_srvs.srv import SetBool
 
-from reactree_ros.errors import UserError
 from reactree_ros.nodes.planner import triggers
 
 Result = ExecuteTask.Result
@@ -27,16 +27,21 @@ REFILL = {"instruction": "refill the printer", "when": "no paper", "limits": {"m
 SCRIPT = {name: ["Act: open fridge 1", "Act: done"] * 9 for name in ("refill the printer", "root")}
 
 
+def declare(folder: Path, triggers: dict[str, Any]) -> str:
+    """Write a robot's file with triggers; return where it is."""
+    values = yaml.safe_load(CONFIG.read_text())
+    values["conditions"] = {"no paper": {"wording": "the printer is out of paper", "topic": "/out_of_paper"}}
+    file = folder / "robot.yaml"
+    file.write_text(yaml.safe_dump(values | {"triggers": triggers}))
+    return str(file)
+
+
 class Printer:
     """A planner with triggers, a world that holds each skill, and a printer that says whether it has paper."""
 
     def __init__(self, graph: Graph, folder: Path, declared: dict[str, Any], **parameters: Any) -> None:
-        values = yaml.safe_load(CONFIG.read_text())
-        values["conditions"] = {"no paper": {"wording": "the printer is out of paper", "topic": "/out_of_paper"}}
-        values["triggers"] = declared
-        (folder / "robot.yaml").write_text(yaml.safe_dump(values))
         self.graph, self.world, self.model = graph, HeldWorld(), ScriptedModel(SCRIPT)
-        given = {"triggers": str(folder / "robot.yaml"), **parameters}
+        given = {"triggers": declare(folder, declared), **parameters}
         self.planner = graph.household({}, model=self.model, world=self.world, **given)
         self._topic = graph.probe.create_publisher(Bool, "/out_of_paper", 1)
         graph.until(lambda: self._topic.get_subscription_count(), "the printer is heard")
@@ -154,6 +159,21 @@ def test_all_are_switched_off_and_a_condition_that_holds_counts_when_they_are_on
     assert printer.begins().instruction == "refill the printer"
 
 
-def test_a_file_that_cannot_be_used_is_said_at_the_start(graph: Graph, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"triggers\.t\.when: 'x' is none of the conditions"):
-        Printer(graph, tmp_path, {"t": {"instruction": "root", "when": "x"}})
+def test_a_file_that_cannot_be_used_is_said_when_the_planner_is_configured(
+    graph: Graph, tmp_path: Path, capfd: Any
+) -> None:
+    file = declare(tmp_path, {"t": {"instruction": "root", "when": "x"}})
+    planner = graph.planner(active=False, triggers=file)
+    assert planner.trigger_configure() == TransitionCallbackReturn.FAILURE
+    assert "triggers.t.when: 'x' is none of the conditions" in capfd.readouterr().err
+
+
+def test_while_the_planner_is_inactive_no_trigger_starts_anything(graph: Graph, tmp_path: Path) -> None:
+    printer = Printer(graph, tmp_path, {"refill": REFILL})
+    printer.planner.trigger_deactivate()
+    printer.is_empty(True)
+    printer.rests()
+    assert not printer.world.executed
+    printer.planner.trigger_activate()
+    assert printer.begins().instruction == "refill the printer"
+    printer.ends()

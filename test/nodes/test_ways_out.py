@@ -177,7 +177,7 @@ def held_household(processes: Processes, **faults: str) -> tuple[Process, Proces
     planner = faulty(
         processes, faults.get("planner", "raise"), "planner", bridge="held_bridge", inference="held_inference"
     )
-    assert processes.node("bring_up", "held_inference", "held_bridge").end() == 0
+    assert processes.node("bring_up", "held_inference", "held_bridge", "reactree_planner").end() == 0
     release(inference)
     processes.node("execute_task", INSTRUCTION)
     return bridge, planner

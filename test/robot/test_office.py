@@ -19,7 +19,7 @@ from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.parameters import Value
 from reactree_ros.agent.prompt import system_text
 from reactree_ros.agent.reading import Unreadable, read, read_call, says_exactly
-from reactree_ros.agent.skill import Offer, SkillCall, offered_of
+from reactree_ros.agent.skill import Offer, SkillCall
 from reactree_ros.background.pending import Pending
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.world.check import check_world
@@ -370,8 +370,7 @@ def test_what_a_person_says_of_the_house_is_held_to_its_statements_in_every_way_
         assert not takes(ebnf, one)
         with pytest.raises(Unreadable):
             read(one, grammar)
-    (offer,) = grammar.offers
-    assert offered_of(json.loads(json.dumps(offer.as_data()))) == offer
+    assert grammar_of(grammar.statements) == grammar
 
 
 def test_a_skill_with_two_things_is_not_done_with_one(office: OfficeWorld) -> None:

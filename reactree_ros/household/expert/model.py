@@ -13,7 +13,7 @@ from functools import partial
 from itertools import filterfalse
 from types import FunctionType, MappingProxyType
 
-from reactree_ros.agent.corrections import NOTHING
+from reactree_ros.agent.corrections import NOTHING, CorrectionGrammar
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL
 from reactree_ros.agent.grammar import DecisionGrammar, Grammar
 from reactree_ros.agent.kinds.act import Act
@@ -317,7 +317,7 @@ class ExpertModel(LanguageModel):
             RequestRejected: The request asks for reasoning or code.
         """
         may_say = request.may_say
-        if isinstance(may_say, DecisionGrammar) and NOTHING in may_say.skills:  # it knows no words but the statements'
+        if isinstance(may_say, CorrectionGrammar):  # it knows no words but the statements'
             return Decided(f"Act: {NOTHING}")
         if isinstance(may_say, FreeText) and may_say.thinks:
             raise RequestRejected("the expert decides, it does not write code; name another --llm")

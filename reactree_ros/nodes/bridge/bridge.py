@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from typing import Any
 
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from reactree_interfaces.msg import BridgeStatus
 from reactree_interfaces.srv import ResetWorld
+from std_msgs.msg import Header
 
 from reactree_ros.background.pending import Pending
+from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.bridge.endpoints import ObservationTopic, SkillServer, WorldServices
 from reactree_ros.nodes.bridge.world_host import WorldHost
@@ -61,8 +62,6 @@ class Bridge(ManagedNode):
     """
 
     def __init__(self, name: str, **kwargs: Any) -> None:
-        # before what can be refused: since Kilted a shutdown destroys what was only half made, too
-        self._made = ExitStack()
         self._skills: SkillServer | None = None  # made when the node is configured first
         self.members: dict[str, MemberBridge] = {}  # the bridges of the other robots, by their names
         self.robots: Sequence[str] = ()  # those that share the world; none if there is one
@@ -73,24 +72,15 @@ class Bridge(ManagedNode):
         self._settings = settings_of(self, BridgeSettings)
         robot = self.get_namespace().strip("/")
         self.host = WorldHost(self._settings, self.get_logger(), self._confirm, robot=robot, house=self.house)
-        self._made.callback(self.host.close)
+        self.made.callback(self.host.close)
         self.heartbeat = Heartbeat(self)
         Diagnostics(self, "world", self._report)
 
-    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Load world and policy, make the endpoints; fails while something moves in the former world."""
+    def prepare(self) -> None:
         if self.host.leaving:
-            self.get_logger().error("something still moves in the former world; configure again later")
-            return TransitionCallbackReturn.FAILURE
-        try:
-            self.host.load_policy()
-            self.take(self.load())
-        except Exception as error:  # also one of the world's author
-            self.get_logger().error(str(error) or type(error).__name__)
-            return TransitionCallbackReturn.FAILURE
-        if self._skills is None:
-            self._offer()
-        return self.follow("configure")
+            raise UserError("something still moves in the former world; configure again later")
+        self.host.load_policy()
+        self.take(self.load())
 
     def follow(self, transition: str) -> TransitionCallbackReturn:
         """Make the same transition with the bridges of the other robots."""
@@ -101,16 +91,14 @@ class Bridge(ManagedNode):
                 return TransitionCallbackReturn.FAILURE
         return TransitionCallbackReturn.SUCCESS
 
-    def _offer(self) -> None:
-        """Make the endpoints; they stay after a cleanup, so that open requests are answered."""
+    def offer(self) -> None:
         topic = ObservationTopic(self)
         self._status = self.create_publisher(BridgeStatus, "~/status", LATCHED)
         self._person = RosPerson(self, self.heartbeat)
         self._skills = SkillServer(self, self.host, topic, self._person, confirm_timeout=self._settings.confirm_timeout)
         self.serves[self.resolve_service_name("~/execute_skill")] = self._skills
-        self._made.callback(self._skills.close)
+        self.made.callback(self._skills.close)
         WorldServices(self, self.host, self, topic)
-        self.offer_check()
         steady.every(self, LOOK_PERIOD, self._look_after)
 
     @logged
@@ -175,7 +163,7 @@ class Bridge(ManagedNode):
         halted, now = self.host.halted(), steady.now()
         if halted != self._published[0] or now - self._published[1] >= STATUS_PERIOD:
             self._published = halted, now
-            self._status.publish(BridgeStatus(stamp=self.get_clock().now().to_msg(), halted=halted))
+            self._status.publish(BridgeStatus(header=Header(stamp=self.get_clock().now().to_msg()), halted=halted))
 
     def _report(self) -> Report:
         bare, policy, skills = self.host.bare, self.host.policy, self._skills
@@ -217,7 +205,6 @@ class Bridge(ManagedNode):
                 self.executor.remove_node(member)
             member.destroy_node()
         self.members = {}
-        self._made.close()
         super().destroy_node()
 
 

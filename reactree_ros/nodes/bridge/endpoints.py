@@ -16,23 +16,24 @@ from reactree_interfaces.msg import Observation as ObservationMsg
 from reactree_interfaces.msg import SkillEnded
 from reactree_interfaces.srv import AvailableSkills, CorrectWorld, DescribeHousehold, EvaluateGoal, Observe, ResetWorld
 from sensor_msgs.msg import CompressedImage, Image
+from std_msgs.msg import Header
 
 from reactree_ros.agent.corrections import stated_in
-from reactree_ros.agent.picture import PICTURES, Picture
 from reactree_ros.agent.skill import Offered, Skill
 from reactree_ros.background.pending import Pending, Worker, asked, mapped
 from reactree_ros.episode.telemetry import serving
+from reactree_ros.files.secrecy import without_credentials
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.bridge.world_host import WorldHost
 from reactree_ros.nodes.messages import (
     OUTCOME_CODES,
-    as_json,
-    compressed_to_msg,
+    arguments_from,
+    declaring,
     household_to_msg,
     image_to_msg,
+    named_values,
     observation_to_msg,
     offered_to_msg,
-    settings_from,
 )
 from reactree_ros.nodes.people.ros_person import DISCOVERY, HINT, RosPerson
 from reactree_ros.nodes.qos import LATCHED
@@ -61,18 +62,19 @@ class ObservationTopic:
     def message(self, observation: Observation) -> ObservationMsg:
         return observation_to_msg(observation, self._clock.now().to_msg())
 
-    def publish(self, observation: Observation, msg: ObservationMsg) -> None:
-        if observation.text:
+    def publish(self, msg: ObservationMsg) -> None:
+        if msg.text:
             self._observation.publish(msg)
-        for picture in observation.pictures:
-            if (data := PICTURES.data(picture)) is not None:
-                self._compressed.publish(compressed_to_msg(picture, data, msg.stamp))
-                self._publish_raw(picture, data, msg)
+        for picture in msg.pictures:
+            header = Header(stamp=msg.header.stamp, frame_id=picture.header.frame_id or "camera")
+            image = CompressedImage(header=header, format=picture.format, data=picture.data)
+            self._compressed.publish(image)
+            self._publish_raw(image)
 
-    def _publish_raw(self, picture: Picture, data: bytes, msg: ObservationMsg) -> None:
+    def _publish_raw(self, image: CompressedImage) -> None:
         if self._image.get_subscription_count():
             try:
-                self._image.publish(image_to_msg(picture, data, msg.stamp))
+                self._image.publish(image_to_msg(image))
             except Exception as error:  # Pillow is not there, or its readers raise what they like
                 self._log.warning(f"~/image: a picture cannot be read ({error})", throttle_duration_sec=60.0)
 
@@ -115,7 +117,7 @@ class SkillServer:
             goal_callback=self.consider,
             cancel_callback=self.cancel,
             callback_group=ReentrantCallbackGroup(),
-            result_timeout=1,  # every status message names all goals that are kept
+            result_timeout=10,  # for a late client, as rcl's; all kept goals are in each status: 1 ms a skill at 2 Hz
         )
 
     @property
@@ -215,7 +217,7 @@ class SkillServer:
         else:
             goal_handle.abort()
         self.last = f"'{skill}': {outcome.value}"
-        self._topic.publish(observation, seen)
+        self._topic.publish(seen)
         return ExecuteSkill.Result(**came)
 
     async def _carry_out(self, going: _Goal, goal_handle: Any) -> tuple[Observation, str, Sequence[Offered]]:
@@ -258,7 +260,7 @@ def _skill_in(goal: ExecuteSkill.Goal, skills: Sequence[Skill]) -> str:
     known = {skill.name: skill for skill in skills}
     if goal.name not in known:
         raise ValueError(f"there is no skill named '{goal.name}'{or_nearest(goal.name, known)}")
-    call = known[goal.name].read(settings_from(goal.arguments))
+    call = known[goal.name].read(arguments_from(goal.arguments))
     if goal.skill and goal.skill != call:
         raise ValueError(f"name and arguments are '{call}', and not '{goal.skill}'")
     return call
@@ -350,15 +352,15 @@ class WorldServices:
 
     def _observed(self, observation: Observation, response: Any) -> None:
         response.observation = self._topic.message(observation)
-        self._topic.publish(observation, response.observation)
+        self._topic.publish(response.observation)
 
     async def _list_skills(self, request: Any, response: Any) -> None:
         offered = offered_to_msg(await self._ask(self._world().available_skills))
         response.skills, response.offers = offered["skills"], offered["offers"]
 
     async def _list_corrections(self, request: AvailableSkills.Request, response: AvailableSkills.Response) -> None:
-        offers = await self._ask(self._world().corrections)
-        response.offers = offered_to_msg(offers)["offers"]
+        offered = declaring(await self._ask(self._world().corrections))
+        response.offers, response.declared = offered["offers"], offered["declared"]
 
     async def _correct(self, request: CorrectWorld.Request, response: CorrectWorld.Response) -> None:
         world = self._world()
@@ -379,7 +381,7 @@ class WorldServices:
             score = await self._ask(lambda: world.judge(goal)) if goal else None
         if score is not None:
             response.has_goal, response.gsr, response.ssr = True, score.gsr, score.ssr
-            response.goal = as_json(score.goal)
+            response.goal = named_values(score.goal)
 
     async def _describe(self, request: DescribeHousehold.Request, response: DescribeHousehold.Response) -> None:
         world = self._world()
@@ -387,7 +389,7 @@ class WorldServices:
         response.words = list(world.words)
         response.places = list(world.places) if isinstance(world, SharedWorld) else []
         response.robots = list(self._tasks.robots)
-        response.world = as_json(self._tasks.about())
+        response.world = named_values(without_credentials(self._tasks.about()))
 
 
 class _NotActive(Exception):

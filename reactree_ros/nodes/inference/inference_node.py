@@ -11,21 +11,20 @@ from reactree_interfaces.srv import AbortGeneration, Generate, ModelReady
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode.telemetry import serving
-from reactree_ros.files.secrecy import redacted
+from reactree_ros.files.secrecy import redacted, without_credentials
 from reactree_ros.llm.engine_model import FairQueue
 from reactree_ros.llm.port import LanguageModel, LanguageModelError, Reply
-from reactree_ros.llm.spec import MODELS, ModelSpec, load_models_file, make_model, model_to_dict
+from reactree_ros.llm.spec import MODELS, load_models_file, make_model, model_to_dict
 from reactree_ros.llm.waiting import Rarely, kept_out_of_the_log, words_of
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.diagnostics import OK, STALE, WARN, Diagnostics, Report
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.lifecycle import ManagedNode, logged
-from reactree_ros.nodes.messages import as_json, failed, reply_to_msg, request_from_msg
+from reactree_ros.nodes.messages import failed, named_values, reply_to_msg, request_from_msg
 from reactree_ros.nodes.parameters import declare, declare_chosen, settings_of
 from reactree_ros.nodes.settings import InferenceNodeSettings
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.nodes.waiting import settled
-from reactree_ros.plugins.settings import Settings
 
 #: How long an abort may overtake its request, in seconds.
 OVERTAKING = 1.0
@@ -43,7 +42,6 @@ class InferenceNode(ManagedNode):
     serves: Mapping[str, Any] = {}  # no actions
 
     def __init__(self, name: str = "inference", *, model: LanguageModel | None = None, **kwargs: Any) -> None:
-        # before what can be refused: since Kilted a shutdown destroys what was only half made, too
         self._given = model
         self._about: Mapping[str, Any] = {}  # name and settings; nothing for a given model
         self._trained_for: tuple[str, ...] = ()
@@ -53,7 +51,6 @@ class InferenceNode(ManagedNode):
         self._running: dict[str, tuple[Pending[Reply], float]] = {}
         self._aborted: set[str] = set()
         self._overtaken: dict[str, float] = {}  # requests that were aborted before they came, and when
-        self._offered: list[Any] = []
         self._refused = 0  # texts of the model that were not taken
         self._count = self._errors = self._prompt_tokens = self._cached_tokens = self._tokens = 0
         self._latency = 0.0
@@ -63,44 +60,32 @@ class InferenceNode(ManagedNode):
         self._warning = ""  # of the first reply that had one
         self._rarely = Rarely()
         super().__init__(name, **kwargs)
+        self.made.callback(self.release)
         declare(self, InferenceNodeSettings)
         declare_chosen(self, MODELS, settings_of(self, InferenceNodeSettings).llm)
         self.heartbeat = Heartbeat(self)
         Diagnostics(self, "requests", self._report)
 
-    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        try:
-            model = self._given or self._make()
-            at_once = settings_of(self, InferenceNodeSettings).max_concurrent
-            self._model = model if isinstance(model, FairQueue) else FairQueue(model, at_once)
-            self._ready = self._model.ready()
-        except Exception as error:  # also one of the language model's author
-            self.get_logger().error(str(error) or type(error).__name__)
-            return TransitionCallbackReturn.FAILURE
-        if not self._offered:
-            self._offer()
-        return TransitionCallbackReturn.SUCCESS
+    def prepare(self) -> None:
+        model = self._given or self._make()
+        at_once = settings_of(self, InferenceNodeSettings).max_concurrent
+        self._model = model if isinstance(model, FairQueue) else FairQueue(model, at_once)
+        self._ready = self._model.ready()
 
     def _make(self) -> LanguageModel:
-        spec, settings = self._chosen()
+        named = settings_of(self, InferenceNodeSettings)
+        if named.models_file:
+            spec, settings = load_models_file(named.models_file)
+        else:
+            settings = settings_of(self, (spec := MODELS.get(named.llm)).settings)
         self._about, self._trained_for = model_to_dict(spec, settings), spec.trained_for(settings)
         return make_model(spec, settings)
 
-    def _chosen(self) -> tuple[ModelSpec, Settings]:
-        settings = settings_of(self, InferenceNodeSettings)
-        if settings.models_file:
-            return load_models_file(settings.models_file)
-        spec = MODELS.get(settings.llm)
-        return spec, settings_of(self, spec.settings)
-
-    def _offer(self) -> None:
+    def offer(self) -> None:
         group = ReentrantCallbackGroup()
-        self._offered = [
-            self.create_service(Generate, "~/generate", self._on_generate, callback_group=group),
-            self.create_service(AbortGeneration, "~/abort", self._on_abort, callback_group=group),
-            self.create_service(ModelReady, "~/ready", self._on_ready, callback_group=group),
-        ]
-        self.offer_check()
+        self.create_service(Generate, "~/generate", self._on_generate, callback_group=group)
+        self.create_service(AbortGeneration, "~/abort", self._on_abort, callback_group=group)
+        self.create_service(ModelReady, "~/ready", self._on_ready, callback_group=group)
         steady.every(self, 0.1, self._look_after)
 
     @logged
@@ -124,7 +109,8 @@ class InferenceNode(ManagedNode):
             response.message = f"{'stopped' if self._ready.cancelled() else error}"
         else:
             response.state, response.message = ModelReady.Response.READY, self._model.status().get("engine", "")
-        response.settings, response.trained_for = as_json(self._about), list(self._trained_for)
+        settings = without_credentials(self._about)
+        response.settings, response.trained_for = named_values(settings), list(self._trained_for)
         return response
 
     def release(self) -> None:
@@ -241,10 +227,6 @@ class InferenceNode(ManagedNode):
 
     def stopped(self) -> bool:
         return not self._running
-
-    def destroy_node(self) -> None:
-        self.release()
-        super().destroy_node()
 
 
 def _failed(response: Generate.Response, code: int, message: str) -> Generate.Response:

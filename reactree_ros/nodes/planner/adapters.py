@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -13,7 +12,6 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from builtin_interfaces.msg import Time
 from rclpy.node import Node
 from reactree_interfaces.action import ExecuteSkill
 from reactree_interfaces.msg import BridgeStatus
@@ -30,7 +28,7 @@ from reactree_interfaces.srv import (
 )
 
 from reactree_ros.agent.parameters import ParameterError
-from reactree_ros.agent.skill import Offer, Offered, SkillCall
+from reactree_ros.agent.skill import Offer, Offered, Skill, SkillCall
 from reactree_ros.background.pending import Pending, after, followed, mapped, settle_as
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import (
@@ -45,7 +43,7 @@ from reactree_ros.llm.waiting import Pace
 from reactree_ros.nodes import messages, steady
 from reactree_ros.nodes.calls import Calls, OneAnswer, SentGoal, Waiting
 from reactree_ros.nodes.heartbeat import Heartbeat
-from reactree_ros.nodes.messages import observation_from_msg, offers_from, settings_from
+from reactree_ros.nodes.messages import arguments_to_msgs, observation_from_msg, offers_from, skills_from, values_from
 from reactree_ros.nodes.qos import LATCHED
 from reactree_ros.nodes.waiting import Handover
 from reactree_ros.world.port import Household, Observation, Outcome, Score, SharedWorld, WorldError
@@ -67,10 +65,6 @@ SERVICES = {
 }
 
 
-def _nanoseconds(stamp: Time) -> int:
-    return int(stamp.sec) * 10**9 + int(stamp.nanosec)
-
-
 class RosWorld(SharedWorld):
     """A world behind a bridge node; its household is known after :meth:`learn`.
 
@@ -87,6 +81,7 @@ class RosWorld(SharedWorld):
         self._life: int | None = None  # of the bridge at the start of the task
         self._under_way: set[Pending[Observation]] = set()
         self.about: dict[str, Any] = {}  # name and settings of the world, as far as the bridge knows
+        self._known: Mapping[str, Skill] = {}  # the household's skills, by name
         self._now: tuple[Offered, ...] = ()  # the skills on offer, until something happens
         self._ending: list[Pending[None]] = []  # the ends of cancelled skills
         self._handover = Handover(node)
@@ -97,7 +92,7 @@ class RosWorld(SharedWorld):
         self._goal = ""  # what whoever looks around next is about
         self._heard: Pending[None] = Pending()  # the first status
         self._halted = ""  # why nothing may move
-        self._halted_by_result: tuple[int, float] = (0, float("-inf"))  # of the latest such result: stamp, wall time
+        self._halted_by_result = 0.0, float("-inf")  # stamp and wall time of the latest such result
         self._status = node.create_subscription(BridgeStatus, f"{bridge}/status", self._note_status, LATCHED)
         self._changed: Callable[[], None] = lambda: None
 
@@ -112,7 +107,7 @@ class RosWorld(SharedWorld):
     def _note_status(self, msg: BridgeStatus) -> None:
         self._heard.succeed(None)
         at, when = self._halted_by_result
-        if _nanoseconds(msg.stamp) >= at or steady.now() - when > OVERTAKEN:
+        if messages.seconds_of(msg.header.stamp) >= at or steady.now() - when > OVERTAKEN:
             self._note_halted(msg.halted)
 
     def _note_halted(self, halted: str) -> None:
@@ -130,7 +125,8 @@ class RosWorld(SharedWorld):
         return followed(asked, lambda household: after(self._heard, lambda: Pending.ready(household)))
 
     def _take_household(self, msg: DescribeHousehold.Response) -> Household:
-        self.household, self.about = messages.household_from_msg(msg), settings_from(msg.world)
+        self.household, self.about = messages.household_from_msg(msg), values_from(msg.world)
+        self._known = {skill.name: skill for skill in self.household.skills}
         self.recallable, self.words = tuple(msg.recallable), tuple(msg.words)
         self.places, self.robots = tuple(msg.places), tuple(msg.robots)
         self._life = self._calls.life(self._full_name)
@@ -170,14 +166,14 @@ class RosWorld(SharedWorld):
         return Pending.ready(self._now) if self._now else self._asked("available_skills", self._take_skills)
 
     def corrections(self) -> Pending[Sequence[Offer]]:
-        return self._asked("corrections", lambda msg: offers_from(msg.offers))
+        return self._asked("corrections", lambda msg: offers_from(msg.offers, skills_from(msg.declared)))
 
     def correct(self, correction: SkillCall) -> Pending[Observation]:
         self._now = ()
         return self._asked("correct", _corrected, correction=correction)
 
     def _take_skills(self, msg: Any) -> Sequence[Offered]:
-        self._now = (*msg.skills, *offers_from(msg.offers))
+        self._now = (*msg.skills, *offers_from(msg.offers, self._known))
         return self._now
 
     def score(self) -> Pending[Score | None]:
@@ -185,7 +181,11 @@ class RosWorld(SharedWorld):
 
     def score_of(self, instruction: str) -> Pending[Score | None]:
         """Ask how far an instruction's goal is reached; None if the world has no such goal."""
-        return self._asked("evaluate", _score, instruction=instruction)
+        return self._asked(
+            "evaluate",
+            lambda msg: Score(msg.gsr, msg.ssr, values_from(msg.goal)) if msg.has_goal else None,
+            instruction=instruction,
+        )
 
     def _asked(self, service: str, read: Callable[[Any], Any], *, anew: bool = False, **request: Any) -> Pending[Any]:
         """Call a service of the bridge; an error code is an error, and so is a restart if not ``anew``."""
@@ -217,7 +217,8 @@ class RosWorld(SharedWorld):
         with suppress(ParameterError):
             call = self.household.call(skill) if hasattr(self, "household") else skill  # it is learnt
             if isinstance(call, SkillCall):
-                asked.name, asked.arguments = call.skill.name, json.dumps(call.values)
+                said = {name: [words] for name, words in call.said.items()}
+                asked.name, asked.arguments = call.skill.name, arguments_to_msgs(said)
         busy = f"{self._bridge} rejected '{skill}': it is busy or not active"
         goal = SentGoal(self._skills, self._action, asked, rejected=busy, error=WorldError)
         self._now = ()
@@ -260,9 +261,9 @@ class RosWorld(SharedWorld):
             raise WorldError(f"{self._bridge}: {told.message or outcome.value}")
         self._readable(self._take_skills, told)
         if outcome is Outcome.HALTED:
-            self._halted_by_result = _nanoseconds(told.observation.stamp), steady.now()
+            self._halted_by_result = messages.seconds_of(told.observation.header.stamp), steady.now()
             self._note_halted(told.message)
-        return observation_from_msg(told.observation, outcome)
+        return self._readable(lambda msg: observation_from_msg(msg, outcome), told.observation)
 
     def stop(self) -> None:
         for skill in tuple(self._under_way):
@@ -294,10 +295,6 @@ class RosWorld(SharedWorld):
 
 def _corrected(msg: CorrectWorld.Response) -> Observation:
     return observation_from_msg(msg.observation, Outcome.DONE if msg.taken_in else Outcome.PRECONDITION)
-
-
-def _score(msg: EvaluateGoal.Response) -> Score | None:
-    return Score(msg.gsr, msg.ssr, settings_from(msg.goal)) if msg.has_goal else None
 
 
 class RosTeam(WorldWrapper):
@@ -367,10 +364,6 @@ class RosTeam(WorldWrapper):
     def stop(self) -> None:
         for robot in self.robots.values():
             robot.stop()
-
-    def close(self) -> None:
-        for robot in self.robots.values():
-            robot.close()
 
     def leave(self) -> None:
         for robot in self.robots.values():
@@ -460,7 +453,7 @@ class RosLanguageModel(LanguageModel):
 
     def introduction(self) -> Pending[Introduction]:
         response = self._calls.call(self._ready, ModelReady.Request(), gone=ServerUnavailable, of=self._full_name)
-        return mapped(response, lambda msg: Introduction(settings_from(msg.settings), tuple(msg.trained_for)))
+        return mapped(response, lambda msg: Introduction(values_from(msg.settings), tuple(msg.trained_for)))
 
     def _ask(self, request: DecisionRequest, time: int) -> Pending[Reply]:
         msg = messages.request_to_msg(request)
@@ -484,7 +477,3 @@ class RosLanguageModel(LanguageModel):
         if msg.error_code in kinds:  # nobody waits for a decision that was aborted from here
             raise kinds[msg.error_code](f"{self._inference}: {msg.message}")
         raise messages.error_from_msg(msg)
-
-    def close(self) -> None:
-        for client in (self._generate, self._abort, self._ready):
-            self._node.destroy_client(client)

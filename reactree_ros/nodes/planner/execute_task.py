@@ -37,7 +37,7 @@ class TaskClient(Node):
         self._id = UUID(uuid=list(uuid.uuid4().bytes))
         name = f"{planner}/execute_task"
         self._client = ActionClient(self, ExecuteTask, name)
-        self._sent = SentGoal(self._client, name, goal, rejected="the planner rejected the goal: it is busy")
+        self._sent = SentGoal(self._client, name, goal, rejected="the planner rejected the goal: busy or inactive")
         self._sent.end.add_done_callback(self._ended)
         # Not by the client, which takes no feedback in after the result.
         self.create_subscription(ExecuteTask.Impl.FeedbackMessage, f"{name}/_action/feedback", self._hear, 10)
@@ -122,7 +122,7 @@ def carry_out(planner: str, goal: ExecuteTask.Goal, timeout: float, *, args: Seq
         node = TaskClient(planner, goal)
         with Spinner(node, asked) as spinner:
             if not spinner.spin_until(node.planner_is_there, seconds=timeout) and not asked:
-                _say(f"error: no planner offers {planner}/execute_task within {timeout:g} s")
+                _say(f"error: no planner offers {planner}/execute_task within {timeout:g} s; a launch brings one up")
                 return NO_PLANNER
             if asked:
                 return INTERRUPTED

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from builtin_interfaces.msg import Time
 from py_trees.behaviour import Behaviour
 from py_trees.common import Access, Status
 from rclpy.node import Node
 from reactree_interfaces.action import ExecuteTask
 from reactree_interfaces.msg import Decision as DecisionMsg
+from std_msgs.msg import Header
 
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.turns import Said
@@ -66,27 +66,10 @@ def id_of(goal_handle: Any) -> str:
 class _Moment:
     """The time of an event, and the budget used so far."""
 
-    stamp: Time  # the time
+    header: Header  # with the time
     decisions: int  # decisions so far, with this one
     steps: int  # steps so far
     is_new: bool  # whether it was not reported before, by the run that this one resumes
-
-
-@dataclass
-class _News:
-    """What the next feedback says.
-
-    Attributes:
-        now: Its fields but for ``told``.
-        told: What happened since the last feedback, a line each.
-        due: Whether there is something new.
-        sent: When the last one was sent.
-    """
-
-    now: dict[str, Any] = field(default_factory=dict)
-    told: list[str] = field(default_factory=list)
-    due: bool = False
-    sent: float = float("-inf")
 
 
 class Reporter(Listener):
@@ -112,7 +95,9 @@ class Reporter(Listener):
         self._streams: set[str] = set()
         self._task: Task | None = None
         self._shown: Task | None = None  # the one whose tree is there
-        self._news = _News()
+        self._told: list[str] = []  # what happened since the last feedback
+        self._now: dict[str, Any] = {}  # the other fields of the next one
+        self._fed = float("-inf")  # when the last one was sent
         self._compared = False  # whether a resumed run was compared with its record
         self._happened = deque[Callable[[], None]]()
         self._replies: dict[int, Reply] = {}  # by node, those that nothing is reported of yet
@@ -121,7 +106,7 @@ class Reporter(Listener):
     def clear(self, task: Task) -> None:
         """Remove the last task's tree; report a new task from now on."""
         self.tree.clear()
-        self._task, self._news, self._compared = task, _News(), False
+        self._task, self._told, self._now, self._compared = task, [], {}, False
         self._happened.clear()
         self._replies.clear()
 
@@ -144,12 +129,12 @@ class Reporter(Listener):
 
     def feed_back(self, *, late: bool = False) -> None:
         """Send the feedback that is due; ``late``: also if one was sent just before."""
-        task, news = self._task, self._news
-        if task is None or not news.due or not task.goal_handle.is_active:
+        task = self._task
+        if task is None or not (self._told and self._now and task.goal_handle.is_active):
             return
-        if late or steady.now() - news.sent >= FED_EVERY:
-            task.goal_handle.publish_feedback(ExecuteTask.Feedback(told=news.told, **news.now))
-            news.told, news.due, news.sent = [], False, steady.now()
+        if late or steady.now() - self._fed >= FED_EVERY:
+            task.goal_handle.publish_feedback(ExecuteTask.Feedback(told=self._told, **self._now))
+            self._told, self._fed = [], steady.now()
             task.feedbacks += 1
 
     def close(self) -> None:
@@ -199,8 +184,8 @@ class Reporter(Listener):
         if self._current.way is not None and not self._current.returning and not self._compared:
             self._compared = True
             for difference in self._current.way.otherwise(observation):
-                self._news.told.append(f"not as it was: {difference}")
-                self._node.get_logger().warning(self._news.told[-1])
+                self._told.append(f"not as it was: {difference}")
+                self._node.get_logger().warning(self._told[-1])
 
     def _show_seen(self, observation: Observation) -> None:
         for seen in observation.seen:
@@ -234,14 +219,14 @@ class Reporter(Listener):
         return self._current.episode.context
 
     def _moment(self) -> _Moment:
-        budget, stamp = self._context.budget, self._node.get_clock().now().to_msg()
-        return _Moment(stamp, budget.decisions, budget.steps, is_new=not self._current.returning)
+        budget, header = self._context.budget, Header(stamp=self._node.get_clock().now().to_msg())
+        return _Moment(header, budget.decisions, budget.steps, is_new=not self._current.returning)
 
     def _decision(self, moment: _Moment, node: Goal, said: Said, reply: Reply, reason: str = "") -> None:
         decision = said.decision
         if moment.is_new and self._decisions.get_subscription_count():
-            about = {"stamp": moment.stamp, "goal_id": self._current.goal_handle.goal_id, "count": moment.decisions}
-            about |= {"node_id": node.index, "subgoal": node.subgoal, "depth": node.depth}
+            about = {"header": moment.header, "goal_id": self._current.goal_handle.goal_id}
+            about |= {"count": moment.decisions, "node_id": node.index, "subgoal": node.subgoal, "depth": node.depth}
             about |= {"text": said.text, "reason": reason, "attempts": attempts_to_msg(reply)}
             about |= {} if decision is None else decision_to_msg(decision)
             self._decisions.publish(fill(DecisionMsg(), reply, **about))
@@ -255,13 +240,11 @@ class Reporter(Listener):
 
     def _tell(self, moment: _Moment, node: Goal, *told: str, **now: str) -> None:
         if moment.is_new:
-            above, news = _from_root(node), self._news
-            news.now |= now | {"decisions": moment.decisions, "steps": moment.steps}
-            news.now["active_path"] = [behaviour.name for behaviour in above]
+            above = _from_root(node)
             by = next((one.name for one in above if isinstance(one, RoutineNode)), "")
-            news.told += [f"by {by}"] if by not in ("", news.now.get("routine")) else []
-            news.now["routine"], news.due = by, True
-            news.told += told
+            self._told += [*([f"by {by}"] if by not in ("", self._now.get("routine")) else []), *told]
+            self._now |= now | {"decisions": moment.decisions, "steps": moment.steps, "routine": by}
+            self._now["active_path"] = [behaviour.name for behaviour in above]
 
 
 def _from_root(node: Goal) -> list[Behaviour]:

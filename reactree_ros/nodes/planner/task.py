@@ -22,7 +22,7 @@ from reactree_ros.episode.run_spec import RunSpec, surroundings
 from reactree_ros.errors import UserError
 from reactree_ros.llm.spec import as_trained
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.messages import as_json
+from reactree_ros.nodes.messages import named_values
 from reactree_ros.nodes.planner.adapters import Introduction
 from reactree_ros.nodes.settings import PLANNER, TaskSettings
 from reactree_ros.planners.spec import Planner, planner
@@ -102,6 +102,7 @@ ERROR_CODES = {
 #: Error code and message of tasks that are stopped before their end.
 CANCELED = (ExecuteTask.Result.CANCELED, "canceled")
 STOPPED = (ExecuteTask.Result.CANCELED, "a person has stopped it")
+DEACTIVATED = (ExecuteTask.Result.SHUTDOWN, "the planner was deactivated")
 SHUTDOWN = (ExecuteTask.Result.SHUTDOWN, "the planner was shut down")
 #: Fields of a goal's result that are the episode's.
 _OF_AN_EPISODE = (
@@ -194,7 +195,7 @@ def result_of(result: EpisodeResult, **more: Any) -> ExecuteTask.Result:
     """Return what came of an episode as a goal's result; what is unknown is -1."""
     verdict = result.verdict
     told = {"success": verdict.whole, "achieved": verdict.achieved, "claimed": verdict.claimed}
-    msg = ExecuteTask.Result(verdict=verdict.judgement.word, goal=as_json(result.goal), **told, **more)
+    msg = ExecuteTask.Result(verdict=verdict.judgement.word, goal=named_values(result.goal), **told, **more)
     for name in _OF_AN_EPISODE:
         value = getattr(result, name)
         setattr(msg, name, type(getattr(msg, name))(-1 if value is None else value))
@@ -270,7 +271,7 @@ class TaskQueue:
         self._preempts, self._size = on_busy == "preempt", {"reject": 0, "queue": size}.get(on_busy)
         self._waiting: deque[Any] = deque()
         self.running: Task | None = None
-        self.closed = False
+        self.closed: tuple[int, str] | tuple[()] = (0, "the planner is not active")  # why no goal is taken
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -278,7 +279,7 @@ class TaskQueue:
     def rejects(self) -> str:
         """Say why a further goal is rejected; empty: it is accepted."""
         if self.closed:
-            return "shutting down"
+            return self.closed[1]
         if self.running is None or self._size is None or len(self) < self._size:
             return ""
         return f"{len(self)} goals wait" if self._size else "a task runs"

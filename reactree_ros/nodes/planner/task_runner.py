@@ -36,7 +36,6 @@ from reactree_ros.nodes.planner.reporter import Reporter, id_of
 from reactree_ros.nodes.planner.task import (
     CANCELED,
     ERROR_CODES,
-    SHUTDOWN,
     STOPPED,
     RecordTopic,
     Task,
@@ -155,7 +154,6 @@ class TaskRunner:
         world: RosWorld | RosTeam,
         model: RosLanguageModel,
         person: RosPerson,
-        memory: EpisodicMemory | None,
         memory_name: str,
         control: TaskControl,
         reporter: Reporter,
@@ -164,7 +162,8 @@ class TaskRunner:
         self._node, self._queue, self._world, self._model, self._person = node, queue, world, model, person
         self._log = node.get_logger()
         self.last: ExecuteTask.Result | None = None  # of the goal that ended last
-        self.memory, self._memory_name = memory, memory_name
+        self.memory: EpisodicMemory | None = None
+        self._memory_name = memory_name
         self._control, self._reporter, self._wake = control, reporter, wake
         self._record = RecordTopic(node)
         self._action = ActionServer(
@@ -176,7 +175,7 @@ class TaskRunner:
             handle_accepted_callback=self._accepted,
             cancel_callback=self._cancel,
             callback_group=ReentrantCallbackGroup(),
-            result_timeout=60,
+            result_timeout=900,  # tasks are few, and a client may have lost its network meanwhile
         )
 
     async def _carry_out(self, task: Task) -> ExecuteTask.Result:
@@ -394,7 +393,7 @@ class TaskRunner:
     def _without_turn(self, goal_handle: Any) -> ExecuteTask.Result:
         task, canceled = Task(goal_handle), goal_handle.is_cancel_requested
         goal_handle.canceled() if canceled else goal_handle.abort()
-        task.stop(*(CANCELED if canceled else SHUTDOWN if self._queue.closed else STOPPED))
+        task.stop(*(CANCELED if canceled else self._queue.closed or STOPPED))
         result = task.failed()
         self._end(task, result)
         return result

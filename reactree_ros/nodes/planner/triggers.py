@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 
@@ -37,13 +37,13 @@ class _Trigger:
 class Triggers:
     """Sends the planner's own action the goals of a robot's triggers; ``~/triggers`` switches all off and on.
 
-    A trigger has one goal at a time. What is due by time meanwhile, or while all are off, does not come later; a
-    condition that has begun to hold does.
+    A trigger has one goal at a time. What is due by time meanwhile, or while all are off or the planner is inactive,
+    does not come later; a condition that has begun to hold does.
     """
 
-    def __init__(self, node: Node, path: str) -> None:
+    def __init__(self, node: Node, path: str, *, active: Callable[[], bool]) -> None:
         config = load_robot(path)
-        self._log, self._clock, self._on = node.get_logger(), node.get_clock(), True
+        self._log, self._clock, self._on, self._active = node.get_logger(), node.get_clock(), True, active
         self._conditions = Conditions(node, config, where=path)
         self._conditions.listen()
         self._triggers = [_Trigger(name, entry, self._now()) for name, entry in config.triggers.items()]
@@ -65,14 +65,14 @@ class Triggers:
         return {f"trigger {one.name}": f"{off}{one.in_words()}" for one in self._triggers}
 
     def _look(self) -> None:
-        now = self._now()
+        now, on = self._now(), self._on and self._active()
         if not (now and self._client.server_is_ready()):  # a simulation's clock has not begun
             return
         for trigger in self._triggers:
             when = trigger.entry.when
-            if when and not self._on:
+            if when and not on:
                 continue
-            if trigger.occasions.due(now, self._conditions.named(when)) and self._on:
+            if trigger.occasions.due(now, self._conditions.named(when)) and on:
                 self._start(trigger, now)
 
     def _start(self, trigger: _Trigger, now: float) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import array
 import io
 import json
 import math
@@ -10,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 from action_msgs.msg import GoalStatus
 from sensor_msgs.msg import CompressedImage, Image
 
@@ -90,11 +88,11 @@ class MappedCall:
         return outcome, f"{self.entry.server}: {reason or 'it was aborted without an error code'}", bool(reason)
 
     def code(self, result: Any) -> int:
-        return 0 if self._code is None else int(_plain(self._code(result)))
+        return 0 if self._code is None else int(plain(self._code(result)))
 
     def returned(self, result: Any) -> dict[str, Value]:
         """Return what a result brings as data; what was done stays done, whatever that is."""
-        came = {name: self._returned[name].measured(_plain(read(result))) for name, read in self._results.items()}
+        came = {name: self._returned[name].measured(plain(read(result))) for name, read in self._results.items()}
         return {name: value for name, value in came.items() if value is not None}
 
     def pictures(self, result: Any) -> tuple[Picture, ...]:
@@ -127,15 +125,13 @@ class Order:
         return not self.unlike(message) or self.call.code(message) in self.call.entry.outcomes
 
     def in_words(self) -> str:
-        from rosidl_runtime_py.convert import message_to_ordereddict
-
         entry = self.call.entry
         if self.goal is None:
             until = [f"{field.path} is {holds.in_words()}" for field, holds in self.wanted]
             what = f"until {', '.join(until)}" if until else "for a picture"
             return f"{entry.server} ({entry.type}) {what}, at most {self.limit:g} s"
         lasting = f" for {self.lasting:g} s" if self.lasting else ""
-        return f"{entry.server} ({entry.type}) {json.dumps(message_to_ordereddict(self.goal))}{lasting}"
+        return f"{entry.server} ({entry.type}) {json.dumps(self.goal, default=plain)}{lasting}"
 
 
 class Asked(NamedTuple):
@@ -218,9 +214,11 @@ class MappedSkill:
         return sum(one.asked.limit for one in orders)
 
 
-def _plain(value: Any) -> Any:
-    """Return a field's value as Python has it: a byte comes as bytes of one, a number of an array as numpy's."""
-    if isinstance(value, np.generic | np.ndarray | array.array):
+def plain(value: Any) -> Any:
+    """Return a field's value as JSON has it: a byte comes as bytes of one, a number of an array as numpy's."""
+    if hasattr(value, "get_fields_and_field_types"):
+        return {name: getattr(value, name) for name in value.get_fields_and_field_types()}
+    if hasattr(value, "tolist"):
         return value.tolist()
     return value[0] if isinstance(value, bytes) else value
 

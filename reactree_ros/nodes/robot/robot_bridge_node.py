@@ -326,7 +326,7 @@ class RobotBridgeNode(Bridge):
         the topics that ``robot_config`` names for skills (any type; reliable).
 
     Subscribes to:
-        ``/tf`` and ``/tf_static``; and the topics that ``robot_config`` names: of detections
+        the topics that ``robot_config`` names: of transforms (``/tf`` and ``/tf_static`` if not), of detections
         (vision_msgs/Detection3DArray; best effort), of the map (std_msgs/String with its YAML; transient local), of the
         battery, of emergency stop and conditions, and those that a skill waits for, while it does (any type,
         reliability and durability).

@@ -253,7 +253,7 @@ class Walk(Declared):
                 said = f"{config.pose.topic} says no pose that tf can bring to '{map.frame}'"
                 raise Found(WRONG, said, "name the pose's field and frame")
             frames = ", ".join(perception.frames()) or "none"
-            said = f"tf has no transform from '{config.base_frame}' to '{map.frame}'; its frames are {frames}"
+            said = f"{config.tf} has no transform from '{config.base_frame}' to '{map.frame}'; its frames are {frames}"
             raise Found(WRONG, said, "start localization, or correct base_frame or the map's frame")
         at = map.robot
         assert at is not None
@@ -284,7 +284,7 @@ class Walk(Declared):
         unknown = [one for one in classes if not (document.person(one) or document.objects.word_of(one, 1.0))]
         frames = [one.frame for one in detector.found(heard[-1], document)]
         if away := [frame for frame in frames if not perception.reaches(frame, map.frame)]:
-            said = f"{topic}: tf has no transform from '{away[0]}' to '{map.frame}'"
+            said = f"{topic}: {config.tf} has no transform from '{away[0]}' to '{map.frame}'"
             there = ", ".join(perception.frames()) or "none"
             raise Found(WRONG, said, f"publish that transform, or correct the frame: there are {there}")
         if classes and unknown == classes:

@@ -9,7 +9,7 @@ from typing import Any
 
 from action_msgs.msg import GoalStatus
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, qos_profile_sensor_data
+from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
 from rclpy.time import Time
 from std_msgs.msg import String
 
@@ -31,6 +31,8 @@ from reactree_ros.robot.map_file import MapDocument, map_of, parse_yaml
 from reactree_ros.robot.poses import Pose
 from reactree_ros.robot.semantic_map import SemanticMap
 
+#: As tf2_ros hears transforms, and those that do not change.
+TF, TF_STATIC = QoSProfile(depth=100), QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 #: Longest delay of a detection's transform, in seconds.
 LATE = 1.0
 #: Most looks that may be under way because the detector does not end them.
@@ -64,13 +66,17 @@ class Perception:
         self._waiting: deque[tuple[float, Any]] = deque(maxlen=20)
         self._stamps = Stamps()
         self._looked = float("-inf")
-        from tf2_ros import Buffer, TransformException, TransformListener
-
-        self._unknown = TransformException
-        self._buffer = Buffer()
-        self._listener = TransformListener(self._buffer, node)
         self._subscriptions: list[Any] = []
         self._heard: list[tuple[str, str, QoSProfile]] = []  # topics with their types
+        from tf2_msgs.msg import TFMessage
+        from tf2_ros import Buffer, TransformException
+
+        self._unknown, self._buffer = TransformException, Buffer()
+        # Not by tf2_ros' TransformListener, which hears /tf of all robots.
+        check_name(config.tf, config.at(where, "tf"))
+        takes = (self._buffer.set_transform, TF), (self._buffer.set_transform_static, TF_STATIC)
+        for topic, (take, qos) in zip((config.tf, f"{config.tf}_static"), takes, strict=True):
+            self._listen(TFMessage, topic, lambda msg, take=take: [take(one, "") for one in msg.transforms], qos)
         if document is not None:
             self._take_map(document)
         else:
@@ -213,7 +219,6 @@ class Perception:
         return True
 
     def close(self) -> None:
-        self._listener.unregister()
         if self._robot_pose is not None:
             self._robot_pose.close()
         for subscription in self._subscriptions:

@@ -159,7 +159,7 @@ class RosRun:
     def _send(self, limits: dict[str, Any]) -> None:
         node, name = self._node, f"{self._node.planner}/execute_task"
         goal = ExecuteTask.Goal(instruction=self._instruction, **limits)
-        busy = f"{node.planner} rejected the goal: it is busy, or it ends"
+        busy = f"{node.planner} rejected the goal: it is busy or not active"
         self._sent = sent = SentGoal(node.tasks, name, goal, rejected=busy, error=UserError)
         sent.end.add_done_callback(lambda end: settle_as(end, self._result))
 

@@ -33,8 +33,9 @@ def printed(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) 
     return call
 
 
+@pytest.mark.slow
 def test_what_the_expert_does_is_on_offer_and_what_is_possible_is_counted(printed: Any, tmp_path: Path) -> None:
-    (tmp_path / "tasks.json").write_text(json.dumps(generate_house(seed=1, rooms=3, tasks=1)))
+    (tmp_path / "tasks.json").write_text(json.dumps(generate_house(seed=11, rooms=3, tasks=1)))  # a short way
     lines = printed("offers", "--tasks", tmp_path / "tasks.json", "--tried", 1, "--offers", "all")
     shares = {words[1]: words[-1] for line in lines if (words := line.split())[0] == "all"}
     assert int(shares["put"].strip("%")) < 20
@@ -43,6 +44,7 @@ def test_what_the_expert_does_is_on_offer_and_what_is_possible_is_counted(printe
     assert " 0 not on offer" in lines[-1]
 
 
+@pytest.mark.slow
 def test_a_finished_bench_is_printed_and_not_made_again(printed: Any, tmp_path: Path) -> None:
     few = {"models": {"peer": {"package": "none", "sha256": ""}}, "planners": ["react_wm"], "tasks": 1, "first_seed": 1}
     parts = {"none": {}, "short": {"stuck_after": 2, "fixed_example": False}}
