@@ -116,7 +116,7 @@ class SeeingSettings(Settings):
         default=4,
         ge=1,
         le=MOST_SHOWN,
-        description="most pictures in a prompt; of older ones it has what is said of them",
+        description="most pictures in a prompt; of older ones it has the captions",
     )
     sees_side: int = Field(
         default=768, ge=28, le=4096, description="longest side of a picture in pixels; a larger one is made smaller"

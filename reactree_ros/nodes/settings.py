@@ -29,7 +29,7 @@ class BridgeSettings(Settings):
         default="", description="routines that are skills, too: a file of XML, or a folder of them; empty: none"
     )
     house_map: str = Field(
-        default="", description="file in which is kept what was seen where, from start to start; empty: nothing is"
+        default="", description="file that keeps where things were seen, from start to start; empty: none"
     )
     confirm_timeout: float = Field(default=30.0, ge=0.1, le=3600.0, description="longest wait for a person, in seconds")
     skill_timeout: float = Field(
@@ -46,7 +46,7 @@ class HouseholdBridgeSettings(Settings):
     world: str = Field(default=WORLDS.default, description="the world to host")
     vision: str = Field(
         default="",
-        description="a language model that is asked about pictures, as NAME:SETTING=VALUE:…; empty: none is",
+        description="a language model that answers questions about pictures, as NAME:SETTING=VALUE:…; empty: none",
     )
 
     @field_validator("vision")

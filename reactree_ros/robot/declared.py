@@ -91,7 +91,7 @@ class DeclaredSettings(WorldSettings):
     condition: _Given = Field(
         default_factory=dict,
         description="what holds, such as 'people=true', or 'people=false;people=true@3': from during the third skill "
-        "on; of others nobody knows",
+        "on; others are unknown",
     )
     returns: _Given = Field(
         default_factory=dict,

@@ -117,7 +117,7 @@ class RunOptions(Settings):
     )
     routines: Routines = _as(
         Routines.OFF,
-        "do by a routine what was done once, and learn routines, with --memory: off, propose (a person agrees to "
+        "use and learn routines, which repeat an earlier task, with --memory: off, propose (a person agrees to "
         "each) or on",
     )
     check_done: bool = _as(

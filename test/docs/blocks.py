@@ -6,7 +6,11 @@ order, in one folder for each page. A comment directly before a block says other
 ``<!-- file: NAME -->``
     The block is the content of that file, which later blocks find.
 ``<!-- not run: WHY -->``
-    It is not carried out, and why.
+    It is not carried out, and why. That its commands, options and distributions exist is checked (`invalid`).
+``<!-- run by: PATH -->``
+    Another test carries it out; its file.
+``<!-- serves: TEXT -->``
+    It runs until Ctrl-C: it has to print the text, and end when it is interrupted.
 ``<!-- needs: ros -->``
     It is carried out where ROS 2 and this package are sourced.
 
@@ -19,10 +23,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
 import sysconfig
+import threading
 import venv
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -31,6 +37,8 @@ from xml.etree import ElementTree
 
 import yaml
 
+from reactree_ros.cli import every_command
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -38,6 +46,7 @@ else:
 
 ROOT = Path(__file__).parents[2]
 SERVER = "http://gpu-machine:8000/v1"
+DISTRIBUTIONS = ".", *(f"./{path.relative_to(ROOT)}" for path in (ROOT / "ros2_ws/src").glob("reactree_[dl]*"))
 READ: Mapping[str, Callable[[str], object]] = {
     "toml": tomllib.loads,
     "yaml": yaml.safe_load,
@@ -49,7 +58,7 @@ RUN = ("bash", "python", *READ)
 SHOWN = ("text",)
 #: Longest time for a block, in seconds.
 BOUND = 600.0
-_COMMENT = re.compile(r"<!-- (?P<kind>file|not run|needs): (?P<value>.+) -->")
+_COMMENT = re.compile(r"<!-- (?P<kind>file|not run|run by|serves|needs): (?P<value>.+) -->")
 _FENCE = re.compile(r"```(?P<language>[^`]*)")
 
 
@@ -64,6 +73,8 @@ class Block:
     text: str
     file: str = ""  # whose content it is
     not_run: str = ""  # why
+    run_by: str = ""  # the file of the test
+    serves: str = ""  # what it prints when it is up
     needs: str = ""
 
 
@@ -100,7 +111,9 @@ def _block(where: str, language: str, text: str, before: str) -> Block:
         return Block(where, language, text)
     comment = _COMMENT.fullmatch(before)
     if comment is None or (comment["kind"] == "needs" and comment["value"] != "ros"):
-        raise Broken(f"{where}: {before} is none of 'file: NAME', 'not run: WHY' and 'needs: ros'")
+        raise Broken(
+            f"{where}: {before} is none of 'file: NAME', 'not run: WHY', 'run by: PATH', 'serves: TEXT', 'needs: ros'"
+        )
     return Block(where, language, text, **{comment["kind"].replace(" ", "_"): comment["value"]})
 
 
@@ -137,7 +150,7 @@ class Place:
         return cls(work, server, environment)
 
     def carry_out(self, block: Block) -> None:
-        if block.not_run:
+        if block.not_run or block.run_by:
             return
         text = block.text.replace(SERVER, self.server)
         if block.file:
@@ -167,11 +180,62 @@ class Place:
             text=True,
             start_new_session=True,
         )
+        printed = ""
+        if block.serves:
+            assert process.stdout is not None
+            printed = self._until(process, block.serves)
+            os.killpg(process.pid, signal.SIGINT)
         try:
-            printed, _ = process.communicate(timeout=self.bound)
+            printed += process.communicate(timeout=self.bound)[0]
         except subprocess.TimeoutExpired as error:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
             raise Broken(f"{block.where}: it did not end within {self.bound:g} s:\n{text}") from error
-        if process.returncode:
+        if block.serves and block.serves not in printed:
+            raise Broken(f"{block.where}: it did not print {block.serves!r}:\n{text}\n{printed[-4000:]}")
+        if process.returncode not in ((0, 130, -signal.SIGINT) if block.serves else (0,)):
             raise Broken(f"{block.where}: exit code {process.returncode}:\n{text}\n{printed[-4000:]}")
+
+    def _until(self, process: subprocess.Popen[str], text: str) -> str:
+        """Read what a process prints, up to the line with the text; within the bound."""
+        timer = threading.Timer(self.bound, os.killpg, (process.pid, signal.SIGKILL))
+        timer.start()
+        assert process.stdout is not None
+        printed = ""
+        for line in process.stdout:
+            printed += line
+            if text in line:
+                break
+        timer.cancel()
+        return printed
+
+
+def invalid(block: Block) -> Iterator[str]:
+    """Say which commands, options and distributions of a block of bash do not exist."""
+    known = {
+        path: {name for one in command.params for name in one.opts + one.secondary_opts}
+        for path, command in every_command()
+    }
+    for line in block.text.replace("\\\n", " ").splitlines():
+        words = shlex.split(line.partition(" | ")[0].partition(" && ")[0], comments=True)
+        words = words[3:] if words[:3] == ["ros2", "run", "reactree_ros"] else words
+        if words[:1] == ["reactree"]:
+            path = next((path for path in known if list(path) == words[1 : len(path) + 1]), None)
+            if path is None:
+                yield f"{block.where}: no command begins like {line.strip()!r}"
+                continue
+            named = {word.partition("=")[0] for word in words if word.startswith("--")}
+            yield from (f"{block.where}: {shlex.join(path)} has no {name}" for name in sorted(named - known[path]))
+        if words[:2] == ["pip", "install"] or words[1:4] == ["-m", "pip", "install"]:
+            for folder, extras in re.findall(r"(?<=[ '])(\.(?:/[\w./-]+)?)(?:\[([\w,-]+)\])?(?=[' ]|$)", line):
+                project = ROOT / folder / "pyproject.toml"
+                if folder not in DISTRIBUTIONS:
+                    yield f"{block.where}: {folder} is none of {', '.join(DISTRIBUTIONS)}"
+                    continue
+                declared = tomllib.loads(project.read_text(encoding="utf-8"))["project"].get(
+                    "optional-dependencies", {}
+                )
+                yield from (
+                    f"{block.where}: {folder} has no extra {one}"
+                    for one in set(filter(None, extras.split(","))) - set(declared)
+                )

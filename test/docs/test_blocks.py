@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from docs.blocks import ROOT, SERVER, Block, Broken, Place, blocks_of, pages
+from docs.blocks import ROOT, SERVER, Block, Broken, Place, blocks_of, invalid, pages
 
 
 @pytest.fixture
@@ -31,6 +31,38 @@ def test_every_block_of_readme_and_docs_runs_or_says_why_not() -> None:
     run = [block for block in blocks if not block.not_run and not block.needs and block.language != "text"]
     assert len(run) > len(blocks) / 3
     assert {block.where.partition(":")[0] for block in run} >= {"README.md", "docs/tutorials/first-run.md"}
+
+
+def test_what_is_not_run_names_commands_options_and_distributions_that_exist() -> None:
+    blocks = [block for page in pages() for block in blocks_of(page)]
+    blocks = [block for block in blocks if block.language == "bash" and (block.not_run or block.run_by)]
+    assert [fault for block in blocks for fault in invalid(block)] == []
+
+
+def test_a_block_that_another_test_runs_names_a_test_that_reads_its_page() -> None:
+    for block in [block for page in pages() for block in blocks_of(page) if block.run_by]:
+        assert (ROOT / block.run_by).is_file(), block.where
+        page = block.where.rpartition(":")[0]
+        readers = (file.read_text(encoding="utf-8") for file in (ROOT / block.run_by).parent.glob("*.py"))
+        assert any(page in text for text in readers), f"{block.where}: no test beside {block.run_by} reads {page}"
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("reactree no-such-command", "no command"),
+        ("ros2 run reactree_ros reactree lab no-such-command", "no command"),
+        ("reactree run --no-such-option=1 \\\n  --llm expert", "run has no --no-such-option"),
+        ("reactree lab bench \\\n  --no-such-option", "lab bench has no --no-such-option"),
+        ("pip install '.[no-such-extra]'", "no extra no-such-extra"),
+        ("python -m pip install './ros2_ws/src/reactree_lab[train,no-such-extra]'", "no extra no-such-extra"),
+        ("pip install ./ros2_ws/src/reactree_later", "is none of"),
+    ],
+)
+def test_what_does_not_exist_is_named(text: str, fault: str) -> None:
+    (told,) = invalid(Block("page.md:3", "bash", f"{text}\n"))
+    assert fault in told
+    assert told.startswith("page.md:3: ")
 
 
 def test_the_readme_is_short_and_leads_to_pages_that_are_there() -> None:
@@ -107,6 +139,18 @@ def test_what_a_broken_block_printed_is_told(place: Place) -> None:
 def test_a_block_that_does_not_end_is_ended(place: Place) -> None:
     with pytest.raises(Broken, match=r"did not end within 0\.2 s"):
         carry_out(replace(place, bound=0.2), "```bash\nread -r line < <(tail -f /dev/null)\n```\n")
+
+
+SERVER_OF_ONE_LINE = "import time; print('it is up', flush=True); time.sleep(60)"
+
+
+def test_a_block_that_serves_is_interrupted_once_it_is_up(place: Place) -> None:
+    carry_out(place, f'<!-- serves: it is up -->\n```bash\npython -c "{SERVER_OF_ONE_LINE}"\n```\n')
+
+
+def test_a_block_that_ends_before_it_serves_is_broken(place: Place) -> None:
+    with pytest.raises(Broken, match=r"page\.md:\d+: it did not print 'it is up'"):
+        carry_out(place, "<!-- serves: it is up -->\n```bash\necho it is down\n```\n")
 
 
 def test_blocks_find_the_files_of_those_before(place: Place) -> None:

@@ -16,7 +16,7 @@ from small_questions import understood
 
 
 def run_here(block: Block) -> bool:
-    return block.language in RUN and not block.needs and not block.not_run
+    return block.language in RUN and not (block.needs or block.not_run or block.run_by)
 
 
 def run_on_ros(block: Block) -> bool:

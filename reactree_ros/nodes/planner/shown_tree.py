@@ -43,7 +43,7 @@ class ShownTree(TaskTree, py_trees_ros.trees.BehaviourTree):
     COMPOSITE ends the watcher, and viewers before 0.3.0, with an error, and of a DECORATOR the watcher shows one child.
     A box of the viewer shows some 15 characters of name and detail each. So siblings are named by their differences,
     and details begin with a class or a robot. The root counts as visited, so that its blackboard is shown. The viewer
-    takes every text for HTML and runs its scripts, so ``<`` is sent as another character.
+    interprets every text as HTML and runs its scripts, so ``<`` is sent as another character.
 
     A snapshot is sent from the start, when a decision has changed, and at once on a reconfigured stream. Unchanged
     behaviours are not converted again; of a large tree, what is not at work is only counted: ``agent +9: done``.

@@ -23,7 +23,7 @@ CHUNK = 512
 
 
 class InProcessEngine(Engine):
-    """An engine that reads and writes tokens itself. What a constraint leaves no choice about is not computed.
+    """An engine that reads and writes tokens itself. Tokens forced by a constraint are not sampled.
 
     Attributes:
         vocabulary: The tokenizer for llguidance.
@@ -189,7 +189,7 @@ class Text:
         self._tail = max((4 * len(stop) + 4 for stop in generation.stops), default=0)
 
     def add_forced(self) -> None:
-        """Append the tokens that the constraint leaves no choice about: no scores are needed."""
+        """Append the tokens that the constraint forces, which need no scores."""
         while self._matcher is not None and not self.finish and (forced := self._matcher.forced()):
             for token in forced:
                 if not self.finish:

@@ -139,7 +139,7 @@ def _wording(name: str, wanted: list[str]) -> str:
 def _typed(name: str, declared: Any, root: Any, own: Any, *, left_out: bool) -> Typed:
     where = f"parameter '{_shown(name)}'"
     if not _NAME.fullmatch(name):
-        raise ValueError(f"{where}: has a name with other signs than letters, digits, - and _")
+        raise ValueError(f"{where}: its name may contain only letters, digits, - and _")
     try:
         schema = _resolved(declared, root, where)
         own = None if own is None else parameter_of(own)
