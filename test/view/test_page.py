@@ -38,7 +38,7 @@ def expect(what: Any) -> Any:
 
 def names(page: Any) -> set[str]:
     """What the nodes in the tree are called, whose statuses the labels say, too."""
-    return {label.get_attribute("aria-label") for label in page.locator("[role=treeitem]").all()}
+    return {label.get_attribute("title") for label in page.locator("[role=treeitem]").all()}
 
 
 def tree_of(moment: Moment) -> set[str]:
@@ -52,7 +52,7 @@ def tree_of(moment: Moment) -> set[str]:
 
 
 def place(page: Any, name: str) -> tuple[float, float]:
-    box = page.locator(f"[role=treeitem][aria-label^='{name}'] .body").bounding_box()
+    box = page.locator(f"[role=treeitem][title^='{name}'] .body").bounding_box()
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
@@ -153,6 +153,12 @@ def test_a_person_says_a_decision_and_is_told_what_may_not_be_said(live: Live, o
     expect(page.locator(".turn.said .tag")).to_have_text("a person")
     expect(page.locator(".notice")).to_be_empty()
     assert (live.episode.context.budget.decisions, live.episode.context.budget.steps) == (1, 1)
+    page.keyboard.press("Escape")
+    expect(words).not_to_be_focused()
+    page.keyboard.press("d")
+    listed = page.locator("#may-say option").evaluate_all("all => all.map(one => one.value)")
+    assert {"Think: ", "Expand: ", "Act: done", "Act: failure", "Act: go to fridge 1"} <= set(listed)
+    assert len(set(listed)) == len(listed) < 401
 
 
 # ---------------------------------------------------------------------- a planner that is followed
@@ -330,7 +336,7 @@ def test_scrubbed_to_decision_ten_everything_is_of_decision_ten(record: Path, se
 
 def test_a_node_that_is_chosen_tells_its_conversation(record: Path, serve: Serve, open_page: Open) -> None:
     page = open_page(serve(record).url)
-    page.locator("[role=treeitem][aria-label^='agent node: find and pick up the apple']").click()
+    page.locator("[role=treeitem][title^='agent node: find and pick up the apple']").click()
     expect(page.locator("h2.goal")).to_have_text("find and pick up the apple")
     node = next(
         one
@@ -357,7 +363,7 @@ def test_everything_is_done_with_the_keyboard_alone(record: Path, serve: Serve, 
     for key in ("0", "Home", "ArrowRight", "ArrowRight", "ArrowDown"):
         page.keyboard.press(key)
     chosen = page.locator("[role=treeitem][aria-selected=true]")
-    expect(chosen).to_have_attribute("aria-label", re.compile("move the apple"))
+    expect(chosen).to_have_attribute("title", re.compile("move the apple"))
     identity = page.get_by_role("tree").get_attribute("aria-activedescendant")
     assert identity == chosen.get_attribute("id")
     expect(page.locator("#said")).to_contain_text("move the apple")
@@ -524,10 +530,10 @@ def test_the_tree_shows_which_of_two_robots_a_subtree_has(tmp_path: Path, serve:
     demo(tmp_path / "run.jsonl", world=household(robots=2)).run()
     page = open_page(serve(tmp_path / "run.jsonl").url)
     expect(page.locator(".outcome .chip")).to_have_text(ENDED)
-    tops = page.locator("[role=treeitem][aria-label*=' move the ']")
+    tops = page.locator("[role=treeitem][title*=' move the ']")
     expect(tops).to_have_count(2)
     assert {top.locator(".doing").text_content() for top in tops.all()} == {"robot_1", "robot_2"}
-    expect(page.locator("[role=treeitem][aria-label^='parallel'] .sign")).to_have_text("⇉")
+    expect(page.locator("[role=treeitem][title^='parallel'] .sign")).to_have_text("⇉")
 
 
 def test_runs_are_filtered_opened_and_laid_side_by_side(tmp_path: Path, serve: Serve, open_page: Open) -> None:
@@ -622,8 +628,8 @@ def test_the_page_counts_as_the_terminal_does_and_explains_its_signs(
     page = open_page(serve(record).url)
     for words in ("GSR 1.00, SSR 1.00", "GSR: 1 if the whole goal holds"):
         expect(page.get_by_label("How the run stands")).to_contain_text(words)
-    expect(page.get_by_role("button", name="Next refusal")).to_have_text("no refusals")
-    expect(page.get_by_role("button", name="Next refusal")).to_be_disabled()
+    expect(page.get_by_title("Next refusal")).to_have_text("no refusals")
+    expect(page.get_by_title("Next refusal")).to_be_disabled()
     expect(page.get_by_label("Marks of the time line")).to_contain_text("4 expansions")
     page.locator(".legend summary").click()
     for kind, (sign, does) in flows().items():
@@ -673,7 +679,7 @@ def shown(page: Any) -> list[str]:
 
 
 def row(page: Any, name: str) -> Any:
-    return page.get_by_role("treeitem", name=f"agent node: {name},", exact=False)
+    return page.locator(f"[role=treeitem][title^='agent node: {name},']")
 
 
 @pytest.fixture
@@ -686,8 +692,8 @@ def test_what_is_done_folds_into_one_line_and_the_way_to_what_failed_is_open(
 ) -> None:
     page = open_page(serve(chore).url)
     expect(page.locator("[role=treeitem]")).to_have_count(9)
-    failed = ["bring the milk", "sequence ✗", "find the milk", "put the milk down"]
-    assert shown(page) == ["Tidy up", "parallel ✓", "bring the wine", *failed, "bring the plate", "bring the cup"]
+    failed = ["bring the milk", "sequence", "find the milk", "put the milk down"]
+    assert shown(page) == ["Tidy up", "parallel", "bring the wine", *failed, "bring the plate", "bring the cup"]
     expect(row(page, "bring the wine")).to_have_attribute("aria-expanded", "false")
     expect(row(page, "bring the wine").locator(".many")).to_have_text("3 decisions")
     expect(row(page, "bring the milk").locator(".doing")).to_have_text("I cannot find the milk.")
@@ -696,7 +702,7 @@ def test_what_is_done_folds_into_one_line_and_the_way_to_what_failed_is_open(
         expect(row(page, name).locator(".many")).to_have_text("not reached")
     expect(page.get_by_label("Marks of the time line")).to_contain_text("2 failures")
     expect(page.locator("[role=treeitem][aria-selected=true]")).to_have_attribute(
-        "aria-label", "agent node: find the milk, failure"
+        "title", "agent node: find the milk, failure"
     )
     row(page, "bring the wine").click()
     expect(page.locator("[role=treeitem]")).to_have_count(12)
@@ -733,13 +739,117 @@ def test_every_word_can_be_read_and_every_status_has_a_shape(
     assert min(sizes) >= 11
     marks: dict[str, set[str | None]] = {}
     for one in page.locator("[role=treeitem].goal").all():
-        status = (one.get_attribute("aria-label") or "").rpartition(", ")[2]
+        status = (one.get_attribute("title") or "").rpartition(", ")[2]
         marks.setdefault(status, set()).add(one.locator(".mark").get_attribute("d"))
     assert set(marks) == {"done in part", "success", "failure", "not reached"}
     assert len({mark for found in marks.values() for mark in found}) == len(marks)
     outline = "one => getComputedStyle(one).strokeDasharray"
     assert row(page, "bring the cup").locator(".body").evaluate(outline) != "none"
     assert row(page, "bring the wine").locator(".body").evaluate(outline) == "none"
+
+
+def test_what_is_said_of_the_end_leads_to_the_branch(chore: Path, serve: Serve, open_page: Open) -> None:
+    page = open_page(serve(chore).url)
+    expect(page.locator(".outcome summary")).to_have_text("◐Done in part: 1 of 4out of decisions")
+    page.locator(".outcome summary").click()
+    expect(page.locator(".because li")).to_have_count(3)
+    page.get_by_role("button", name="'bring the plate' was not reached").click()
+    expect(page.locator("h2.goal")).to_have_text("bring the plate")
+    expect(row(page, "bring the plate")).to_have_attribute("aria-selected", "true")
+
+
+def test_words_are_searched_in_goals_decisions_and_observations(chore: Path, serve: Serve, open_page: Open) -> None:
+    page = open_page(serve(chore).url)
+    expect(page.locator("[role=treeitem]")).to_have_count(9)
+    for words, found, names in (
+        ("MILK", "3 nodes, 2 turns", ["bring the milk", "find the milk", "put the milk down"]),
+        ("wine sink", "1 node, 1 turn", ["find the wine"]),
+        ("moon", "1 node, 1 turn", ["find the wine"]),
+        ("unicorn", "0 nodes, 0 turns", []),
+    ):
+        page.keyboard.press("/")
+        page.keyboard.press("Control+a")
+        page.keyboard.type(words)
+        expect(page.locator(".found[role=status]")).to_have_text(found)
+        hits = page.locator("[role=treeitem].goal:not(.beside) .name")
+        expect(hits).to_have_count(len(names))
+        assert set(names) == set(hits.all_text_contents())
+        page.keyboard.press("Escape")
+        expect(page.get_by_label("Search the run")).not_to_be_focused()
+
+
+def test_what_is_found_is_gone_to_one_after_the_other(chore: Path, serve: Serve, open_page: Open) -> None:
+    page = open_page(serve(chore).url)
+    page.get_by_label("Search the run").fill("the milk")
+    for said in ("Think: where may the milk be?", "Think: I cannot find the milk.", "Think: where may the milk be?"):
+        page.keyboard.press("Enter")
+        expect(page.locator(".turn.found", has_text=said)).to_be_in_viewport()
+    page.get_by_label("Search the run").fill("sink")
+    page.keyboard.press("Enter")
+    expect(page.locator("h2.goal")).to_have_text("find the wine")
+    expect(page.locator(".turn.found")).to_have_text(re.compile("You see a bottle of wine"))
+
+
+@pytest.mark.parametrize(
+    ("button", "said"),
+    [
+        ("Refused", ["Act: fly to the moon"]),
+        ("Slow", ["Act: go to the kitchen"]),
+        ("Token-rich", ["Think: where may the milk be?"]),
+    ],
+)
+def test_decisions_are_filtered(chore: Path, serve: Serve, open_page: Open, button: str, said: list[str]) -> None:
+    page = open_page(serve(chore).url)
+    toggle = page.get_by_role("button", name=button, exact=True)
+    toggle.click()
+    expect(toggle).to_have_attribute("aria-pressed", "true")
+    page.get_by_role("button", name="Next found").click()
+    expect(page.locator(".turn.found .text")).to_have_text(said)
+    page.get_by_label("Kind of decision").select_option("expand")
+    expect(page.locator(".found[role=status]")).to_have_text("0 nodes, 0 turns")
+    page.get_by_label("Kind of decision").select_option("")
+    toggle.click()
+    expect(page.locator("[role=treeitem]")).to_have_count(9 if "milk" in said[0] else 12)
+
+
+def test_a_node_and_its_branch_tell_what_they_spent(chore: Path, serve: Serve, open_page: Open) -> None:
+    page = open_page(serve(chore).url)
+    row(page, "Tidy up").click()
+    facts = page.locator(".panel:visible .facts")
+    own = "1 decision, 1.0 s of the model, cost 0.000300"
+    branch = "6 decisions, 1,460 tokens, 14 s of the model, cost 0.00340"
+    expect(facts.locator("dt:text-is('Spent') + dd")).to_have_text(own)
+    expect(facts.locator("dt:text-is('Its branch') + dd")).to_have_text(branch)
+    expect(row(page, "Tidy up").locator(".tokens")).to_have_text("1,460")
+    expect(row(page, "bring the wine").locator(".tag.bad")).to_have_text("▲ 1")
+    page.get_by_role("tab", name="Run").click()
+    expect(page.locator("dt:text-is('Cost') + dd")).to_have_text("0.00340")
+
+
+def test_a_map_shows_the_whole_tree_and_leads_to_its_nodes(chore: Path, serve: Serve, open_page: Open) -> None:
+    page = open_page(serve(chore).url)
+    whole = page.get_by_role("img", name="Map of the whole tree: 12 behaviours")
+    expect(whole).to_have_attribute("aria-label", re.compile("1 done in part, .* 3 failure, 3 not reached"))
+    box = whole.bounding_box()
+    for across in range(0, int(box["width"]), 15):  # the root is the only one at the upper edge
+        page.mouse.click(box["x"] + across, box["y"] + 5)
+    expect(page.locator("h2.goal")).to_have_text("Tidy up")
+
+
+def test_the_address_is_that_of_the_moment_and_the_node(chore: Path, serve: Serve, open_page: Open) -> None:
+    url = serve(chore).url
+    page = open_page(url)
+    expect(page.locator("[role=treeitem]")).to_have_count(9)
+    page.get_by_label("Decision to go to").fill("3")
+    page.keyboard.press("Enter")
+    row(page, "find the wine").click()
+    page.wait_for_url(re.compile(r"#/run/chore\.jsonl/\d+/7$"))
+    fragment = page.url.partition("#")[2]
+    other = open_page(f"{url}#{fragment}")
+    expect(other.locator("h2.goal")).to_have_text("find the wine")
+    expect(other.get_by_label("Decision to go to")).to_have_value("3")
+    page.keyboard.press("l")
+    page.wait_for_url(re.compile(r"#/run/chore\.jsonl//7$"))
 
 
 # ---------------------------------------------------------------------- looks

@@ -156,7 +156,8 @@ def parted_run(path: Path) -> Path:
 
     def decide(node: int, number: int, said: str, *, tokens: int = 100, took: float = 1.0, refused: str = "") -> None:
         lines.add("request", node=node, id=f"{node}.{number}", turns=[0, 1], may_say={"kind": "decision", "skills": 2})
-        lines.add("reply", node=node, id=f"{node}.{number}", text=said, prompt_tokens=tokens, output_tokens=10, seconds=took)
+        cost = {"prompt_tokens": tokens, "output_tokens": 10, "seconds": took}
+        lines.add("reply", node=node, id=f"{node}.{number}", text=said, **cost)
         decision = {said.partition(": ")[0].lower(): said.partition(": ")[2]}
         if refused:
             lines.add("refused", node=node, said=said, reason=refused, decisions=number, steps=0)

@@ -240,7 +240,7 @@ export class RunPanel {
         ["Began", header.started],
         ["Parent", header.parent && `${header.parent.id}, from decision ${header.parent.decision}`],
       ]),
-      make("h3", {}, "Spent"),
+      make("h2.part", {}, "Spent"),
       rows([
         ...Object.entries({ ...counts, agent_nodes: record.agents(moment) }).filter(([name]) => COUNTS[name]).map(([name, value]) => [capital(COUNTS[name]), count(value)]),
         ["Requests", tokens && requestWords(tokens)],
@@ -332,5 +332,5 @@ function disclosure(kind, name, note, children, open) {
 }
 
 function section(title, children, list = "ul") {
-  return children.length ? make("section", {}, make("h3", {}, title), make(`${list}.things`, {}, children)) : "";
+  return children.length ? make("section", {}, make("h2.part", {}, title), make(`${list}.things`, {}, children)) : "";
 }

@@ -71,7 +71,7 @@ export class Record {
     this.rooms = new Map(); // name → n
     this.looks = new Map(); // receptacle → [{n, t}]
     this.openable = new Map(); // name → n
-    this.offers = []; // {n, at, added, removed, robot}: changes of what may be done
+    this.offers = []; // events: changes of what may be done
     this.pictures = []; // {n, picture: {source, words}}
     this.images = new Map(); // id of a picture → its bytes as an address
     this.spots = new Map(); // name → [{n, x, y, yaw, outline}]
@@ -165,14 +165,18 @@ export class Record {
     return ((prompt - cached) * dear + cached * (cheap || dear) + output * said) / 1e6;
   }
 
-  /** Return what may be done, in words: skills without values to choose. */
-  mayDo(moment) {
+  /** Return what may be said now, as far as it can be listed: skills, ends, and the beginnings of other decisions. */
+  maySay() {
+    const { options, control_flows: flows = [], no_thoughts: hasNone, more = [] } = this._maySay ?? {};
+    if (options) return options;
     const offers = new Map();
-    for (const { at, added, removed, robot } of this.offers.slice(0, countUntil(this.offers, moment))) {
+    for (const { at = 0, added = [], removed = [], robot = "" } of this.offers) {
       if (!offers.has(robot)) offers.set(robot, []);
       offers.get(robot).splice(at, removed.length, ...added);
     }
-    return [...new Set([...offers.values()].flat())].filter((skill) => typeof skill === "string");
+    const skills = [...new Set([...offers.values()].flat())].filter((skill) => typeof skill === "string"); // others have values to choose
+    const kinds = [hasNone ? "" : "think", flows.length ? "expand" : "", ...more].filter((kind) => KINDS[kind]);
+    return [...kinds.map((kind) => `${KINDS[kind].label}: `), ...["done", "failure", ...skills].map((skill) => `${KINDS.act.label}: ${skill}`)];
   }
 
   /** Return why a behaviour failed, if there is more to say than that it, or a behaviour below it, did. */
@@ -276,6 +280,7 @@ export class Record {
     const before = this.decisions.at(-1);
     if (before && before.until === undefined) before.until = n - 1;
     this._asked = n;
+    this._maySay = event.may_say;
     if (node && event.start !== undefined && node.start !== event.start) {
       node.start = event.start;
       const turns = this.texts.get(event.start) ?? [];
@@ -390,7 +395,7 @@ export class Record {
   }
 
   _skills(event, n) {
-    this.offers.push({ n, at: event.at ?? 0, added: event.added ?? [], removed: event.removed ?? [], robot: event.robot ?? "" });
+    this.offers.push(event);
     for (const skill of event.added ?? []) if (typeof skill === "string" && skill.startsWith("open ")) this._opens(skill.slice(5), n);
   }
 

@@ -137,11 +137,8 @@ export class RunView {
     return make("div.steering", { hidden: true, role: "toolbar", "aria-label": "Steer the run" }, this._pause, this._step, this._form, this._tellIt, this._cancel, this._notice, this._question);
   }
 
-  /** List what may be said now: the skills that the world offers, and the other kinds of decisions. */
   _suggest() {
-    const kinds = ["Think: ", "Act: done", "Act: failure", "Expand: "];
-    const skills = this._record.mayDo(this._record.last).slice(0, MOST_SAID).map((skill) => `Act: ${skill}`);
-    this._maySay.replaceChildren(...[...kinds, ...skills].map((value) => make("option", { value })));
+    this._maySay.replaceChildren(...this._record.maySay().slice(0, MOST_SAID).map((value) => make("option", { value })));
   }
 
   /** Show the question to the person; null for none. */

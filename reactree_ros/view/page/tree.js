@@ -162,15 +162,15 @@ export class TreeView {
     row.dataset.key = key;
     row.className = ["node", node.isFlow ? "flow" : "goal", status || "idle", this._activeIds.has(node.id) && "active", node.id === this.selected && "selected", this._only && !this._only.has(node.id) && "beside"].filter(Boolean).join(" ");
     row.setAttribute("aria-selected", String(node.id === this.selected));
-    row.setAttribute("aria-label", visible(`${node.isFlow ? node.kind : `agent node: ${node.name.slice(0, 200)}`}, ${SPOKEN[status]}`));
+    row.title = visible(`${node.isFlow ? node.kind : `agent node: ${node.name.slice(0, 200)}`}, ${SPOKEN[status]}`);
     const grown = this._children(node).length;
     if (grown) row.setAttribute("aria-expanded", String(!folded));
     else row.removeAttribute("aria-expanded");
-    const [twisty, shape, name, says, costs] = row.querySelectorAll(":scope > :not(.guides)");
+    const [twisty, shape, , spoken, says, costs] = row.querySelectorAll(":scope > :not(.guides)");
     twisty.textContent = grown ? (folded ? "▸" : "▾") : "";
-    if (node.isFlow) name.textContent = `${node.kind} ${status ? STATUSES[status][0] : ""}`;
-    else shape.lastChild.setAttribute("d", MARKS[status] ?? "M0 0");
-    says.textContent = visible([robot, doing || why].filter(Boolean).join(": "));
+    if (!node.isFlow) shape.lastChild.setAttribute("d", MARKS[status] ?? "M0 0");
+    spoken.textContent = `, ${SPOKEN[status]}`;
+    says.textContent = visible([node.isFlow && status && STATUSES[status][0], robot, doing || why].filter(Boolean).join(" "));
     const { branch } = spent;
     costs.replaceChildren(
       branch.refused ? make("span.tag.bad", { title: `${branch.refused} refused` }, `▲ ${count(branch.refused)}`) : "",
@@ -182,7 +182,7 @@ export class TreeView {
 
   _made(node, level) {
     const siblings = this.record.byId.get(node.parent)?.children ?? [node];
-    const row = make("div", { id: this._prefix + node.id, role: "treeitem", "data-node": node.id, "aria-level": level, "aria-posinset": siblings.indexOf(node) + 1, "aria-setsize": siblings.length, title: node.isFlow ? FLOWS[node.kind]?.[1] : node.name });
+    const row = make("div", { id: this._prefix + node.id, role: "treeitem", "data-node": node.id, "aria-level": level, "aria-posinset": siblings.indexOf(node) + 1, "aria-setsize": siblings.length });
     const guides = make("span.guides", { "aria-hidden": true }, level > DEEPEST ? `${level}` : "");
     guides.style.setProperty("--level", Math.min(level - 1, DEEPEST));
     const shape = element("svg", { class: "shape", viewBox: "-11 -11 22 22", "aria-hidden": true });
@@ -192,7 +192,7 @@ export class TreeView {
       shape.append(element("rect", { class: "body", x: -9, y: -9, width: 18, height: 18, rx: 2 }), sign);
     } else shape.append(element("circle", { class: "body", r: 9.5 }));
     shape.append(element("path", { class: "mark" }));
-    row.append(guides, make("span.twisty", { "aria-hidden": true }), shape, make("span.name", { dir: "auto" }, node.isFlow ? node.kind : named(node, siblings)), make("span.doing", { dir: "auto" }), make("span.costs"));
+    row.append(guides, make("span.twisty", { "aria-hidden": true }), shape, make("span.name", { dir: "auto" }, node.isFlow ? node.kind : named(node, siblings)), make("span.aside"), make("span.doing", { dir: "auto" }), make("span.costs"));
     return row;
   }
 
