@@ -192,7 +192,7 @@ export class TreeView {
       shape.append(element("rect", { class: "body", x: -9, y: -9, width: 18, height: 18, rx: 2 }), sign);
     } else shape.append(element("circle", { class: "body", r: 9.5 }));
     shape.append(element("path", { class: "mark" }));
-    row.append(guides, make("span.twisty", { "aria-hidden": true }), shape, make("span.name", { dir: "auto" }, node.isFlow ? node.kind : named(node, siblings)), make("span.aside"), make("span.doing", { dir: "auto" }), make("span.costs"));
+    row.append(guides, make("span.twisty", { "aria-hidden": true }), shape, make("span.name", { dir: "auto" }, node.isFlow ? make("span.rest", {}, node.kind) : named(node, siblings)), make("span.aside"), make("span.doing", { dir: "auto" }), make("span.costs"));
     return row;
   }
 
@@ -244,7 +244,7 @@ function named({ name }, siblings) {
   const first = siblings[0].name.split(" "), own = name.split(" ");
   let same = siblings.length > 1 ? own.length - 1 : 0;
   while (same && !siblings.every((one) => one.name.startsWith(`${first.slice(0, same).join(" ")} `))) same--;
-  return same > 1 ? [make("span.same", {}, `${own.slice(0, same).join(" ")} `), make("span.rest", {}, own.slice(same).join(" "))] : name;
+  return same > 1 ? [make("span.same", {}, `${own.slice(0, same).join(" ")} `), make("span.rest", {}, own.slice(same).join(" "))] : make("span.rest", {}, name);
 }
 
 function shortly(number) {
