@@ -31,6 +31,7 @@ export class Search {
 
   /** Return what was found until a moment: ids of nodes, and entries of their conversations; null if nothing is asked. */
   find(record, moment) {
+    [this._record, this._moment] = [record, moment];
     const words = this._words.value.trim().toLowerCase().split(/\s+/).filter(Boolean);
     const kind = this._kind.value, wanted = Object.keys(FILTERS).filter((name) => this._wants(name));
     const asked = words.length || kind || wanted.length;
@@ -69,6 +70,7 @@ export class Search {
   }
 
   _next(by) {
+    if (this._record) this.find(this._record, this._moment); // what was typed last may not have been looked for yet
     if (!this._hits?.length) return;
     const at = this._hits.findIndex(({ entry }) => entry === this._at);
     const hit = this._hits[at < 0 ? (by > 0 ? 0 : this._hits.length - 1) : (at + by + this._hits.length) % this._hits.length];
