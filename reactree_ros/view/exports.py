@@ -1,4 +1,4 @@
-"""Exports of a record: the tree as a drawing (SVG, still or growing, PNG, dot), the run as Markdown, its events as MCAP or for Groot2."""
+"""Exports of a record: a drawing of the tree (SVG, PNG, dot, growing), the run as Markdown, MCAP or a Groot2 log."""
 
 from __future__ import annotations
 
