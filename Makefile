@@ -109,7 +109,8 @@ screenshot: .venv-view/.ready
 	$(VIEW)/python test/view/screenshot.py docs/page.png
 	rm -f .venv-view/demo.jsonl
 	$(VIEW)/reactree run "Put 1 pudding and 1 apple on the coffee table" --save .venv-view/demo.jsonl
-	$(VIEW)/python docs/figures/growing.py .venv-view/demo.jsonl docs/growing.svg
+	rm -f docs/growing.svg
+	$(VIEW)/reactree record export .venv-view/demo.jsonl --as growing --out docs/growing.svg
 
 test-llm: .venv-llm/.ready
 	HF_HUB_OFFLINE=1 $(LLM)/python -m pytest -n auto --dist loadfile -m llm test/llm $(LOCAL)/test $(ARGS)

@@ -50,7 +50,7 @@ NOTE_FRAMES = """() => {
   const note = (now) => { window.frames_.push(now); requestAnimationFrame(note); };
   requestAnimationFrame(note);
 }"""
-SHOWS_THE_END = "() => document.querySelector('.top .chip')?.textContent === 'done'"
+SHOWS_THE_END = "() => document.querySelector('.outcome .chip.ended') !== null"
 
 
 @dataclass(frozen=True)

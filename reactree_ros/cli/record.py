@@ -276,6 +276,7 @@ class ExportKind(str, enum.Enum):
     SFT = "sft"
     PICTURES = "pictures"
     SVG = "svg"
+    GROWING = "growing"
     PNG = "png"
     DOT = "dot"
     MARKDOWN = "markdown"
@@ -298,7 +299,8 @@ def export(
             "--as",
             help="experiences: for `reactree memory import` (.jsonl); text: every agent node's text, likewise; "
             "sft: training data, one JSON line per decision; pictures: a folder of PNGs; "
-            "svg, png, dot: a drawing of the tree; markdown: the run as a document; mcap: its events, for Foxglove; "
+            "svg, png, dot: a drawing of the tree; growing: an SVG that moves, with captions; "
+            "markdown: the run as a document; mcap: its events, for Foxglove; "
             "btlog: the tree as it changed, for Groot2. Several runs give a folder.",
         ),
     ],

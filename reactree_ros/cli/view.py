@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import webbrowser
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from reactree_ros.background.pending import in_a_thread
 from reactree_ros.cli import ASKED
 from reactree_ros.cli.commands import over_ros
 from reactree_ros.cli.opening import say_where
@@ -28,6 +33,7 @@ def view(
     planner_node: Annotated[str, typer.Option(help="With --ros: the planner node's name.")] = "reactree_planner",
     host: Host = "127.0.0.1",
     port: Port = 0,
+    browser: Annotated[bool, typer.Option(help="Open the page in the browser, where there is a screen.")] = True,
 ) -> None:
     """Show runs on a page in the browser, finished and live ones, until Ctrl-C."""
     check_installed()
@@ -41,4 +47,11 @@ def view(
 
     with ViewServer(Runs(path or Path()), host=host, port=port) as server:
         say_where(server.url)
+        if browser and _has_a_screen():
+            in_a_thread(partial(webbrowser.open, server.url_for_once()), "browser")
         server.wait()
+
+
+def _has_a_screen() -> bool:
+    # without one, a browser of the terminal would take it over
+    return sys.platform != "linux" or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")))

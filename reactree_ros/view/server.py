@@ -83,6 +83,7 @@ class ViewServer:
         self.port = self._socket.getsockname()[1]
         self._address, self._token = address_of(self._socket), secrets.token_urlsafe(24)
         self._cookie = COOKIE.format(port=self.port)
+        self._once = set[str]()  # tokens that each open the page once
         routes = [
             Route("/", self._page),
             Route("/api/runs", self._table),
@@ -92,7 +93,7 @@ class ViewServer:
             Route("/page/words.js", lambda request: Response(as_script(), media_type="text/javascript")),
             Mount("/page", StaticFiles(directory=PAGE)),
         ]
-        guarded = _Guard(Starlette(routes=routes), self._token, self._cookie, own_hosts(self._socket))
+        guarded = _Guard(Starlette(routes=routes), self._token, self._once, self._cookie, own_hosts(self._socket))
         self._server = server_of(guarded, lifespan="off")
         serve = partial(self._server.serve, sockets=[self._socket])
         self._thread = threading.Thread(target=lambda: asyncio.run(serve()), name="view", daemon=True)
@@ -101,6 +102,11 @@ class ViewServer:
     def url(self) -> str:
         """URL of the page with the token: for the person's eyes, not for a log."""
         return f"http://{self._address}/?token={self._token}"
+
+    def url_for_once(self) -> str:
+        """Return a URL that opens the page once: every user of the machine sees what a browser is started with."""
+        self._once.add(token := secrets.token_urlsafe(24))
+        return f"http://{self._address}/?token={token}"
 
     def __enter__(self) -> ViewServer:
         self._thread.start()
@@ -117,6 +123,7 @@ class ViewServer:
 
     async def _page(self, request: Request) -> Response:
         if "token" in request.query_params:  # removes it from the address line, where others could read it
+            self._once.discard(request.query_params["token"])
             answer: Response = RedirectResponse("/", status_code=303)
             answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
             return answer
@@ -222,8 +229,8 @@ async def _apart(work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
 class _Guard:
     # lets only requests of this server's own page through; without hosts it may be called anything
 
-    def __init__(self, app: Any, token: str, cookie: str, hosts: Collection[str]) -> None:
-        self._app, self._token, self._cookie, self._hosts = app, token.encode(), cookie, hosts
+    def __init__(self, app: Any, token: str, once: Collection[str], cookie: str, hosts: Collection[str]) -> None:
+        self._app, self._token, self._once, self._cookie, self._hosts = app, token.encode(), once, cookie, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -246,8 +253,10 @@ class _Guard:
         if self._hosts and host not in self._hosts:
             return 403, f"this is not {host[:80]!r}; open the page at the printed address"
         request = Request(scope)
-        given = (request.query_params.get("token", ""), request.cookies.get(self._cookie, ""))
-        if not any(hmac.compare_digest(one.encode(errors="replace"), self._token) for one in given):
+        asked = request.query_params.get("token", "")
+        given = (asked, request.cookies.get(self._cookie, ""))
+        known = any(hmac.compare_digest(one.encode(errors="replace"), self._token) for one in given)
+        if not known and not (scope["path"] == "/" and asked in self._once):
             return 401, "the token is missing; open the page at the printed address"
         if origin is not None and origin != f"http://{host}":
             return 403, "a page from elsewhere may neither read nor steer a run"

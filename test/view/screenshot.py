@@ -1,4 +1,4 @@
-"""Makes the picture of the page that the README shows: the demo's run at its twelfth decision, in Chromium.
+"""Makes the picture of the page that the README shows: the demo's run at its 18th decision, in Chromium.
 
 python test/view/screenshot.py FILE.png
 """
@@ -19,7 +19,7 @@ from view.writing import demo
 from reactree_ros.view.runs import Runs
 from reactree_ros.view.server import ViewServer
 
-DECISION = "12"
+DECISION = "18"
 
 
 def main(file: Path) -> None:
@@ -31,7 +31,7 @@ def main(file: Path) -> None:
             browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
             page = browser.new_page(viewport={"width": 1280, "height": 760})
             page.goto(server.url)
-            expect(page.locator(".top .chip")).to_have_text("Goal reached")
+            expect(page.locator(".outcome .chip")).to_have_text("Goal reached")
             page.get_by_label("Decision to go to").fill(DECISION)
             page.get_by_label("Decision to go to").blur()
             expect(page.locator(".budget b").first).to_have_text(DECISION)

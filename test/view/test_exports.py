@@ -18,12 +18,12 @@ from command_line import Cli
 from drawn import data_of, drawn
 from view.writing import DEMO, Lines, deep, demo
 
-from reactree_ros.agent.text import visible
+from reactree_ros.agent.text import in_one_line, visible
 from reactree_ros.files.xml import Element, parse_xml
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import Record, read_record
 from reactree_ros.record.schema import value_to_dict
-from reactree_ros.view import drawing
+from reactree_ros.view import drawing, growing
 from reactree_ros.view.exports import export, write_exports
 from reactree_ros.view.terminal import DEEPEST, tree_rows
 
@@ -86,7 +86,7 @@ def test_hostile_words_stay_words_in_every_export(hostile: Record) -> None:
     code = [line for line in told.splitlines() if "<script>" in line]
     assert all("`" in line or line.startswith("</text>") for line in code)
     assert "````\n</text><script>" in told
-    for kind in ("svg", "dot", "markdown"):
+    for kind in ("svg", "growing", "dot", "markdown"):
         text = export(hostile, kind).decode()
         assert not set(text) & {"\x00", "\x1b", "\u202e"}
 
@@ -109,6 +109,34 @@ def test_a_tree_of_two_thousand_levels_is_drawn_and_told(tmp_path: Path, monkeyp
         png = export(record, "png")
         width, height = struct.unpack(">II", png[16:24])
         assert 5000 < height <= 6000 > width
+
+
+def test_the_growing_tree_shows_each_decision_as_it_was_with_its_words(record: Record) -> None:
+    found = ElementTree.fromstring(export(record, "growing"))
+    moments, moment = [], Moment()
+    for event in record.events:
+        moment.apply(event)
+        if event["e"] == "turn" and "said" in event:
+            moments.append((drawing.draw(moment, drawing.places_in(Moment.after(record.events))), event["said"]))
+    whole = len(moments) * growing.EACH + growing.LAST
+    for number, (tree, said) in enumerate(moments):
+        now = (number + 0.5) * growing.EACH / whole
+        seen = [one for part in found for one in _seen_at(part, now)]
+        *nodes, caption = sorted(seen, key=lambda one: one.get("font-family") == "monospace")
+        told = {ElementTree.tostring(one).strip() for one in nodes if one not in found[:2]}
+        inner = ElementTree.fromstring(f'<svg xmlns="{SVG[1:-1]}">{"".join(tree)}</svg>')
+        assert told == {ElementTree.tostring(one) for one in inner}
+        assert in_one_line(said).startswith((caption.text or "").removesuffix(" …"))
+
+
+def _seen_at(part: ElementTree.Element, now: float) -> list[ElementTree.Element]:
+    """What is seen of a part of a moving SVG at a share of its time."""
+    animate = part.find(f"{SVG}animate")
+    if animate is None:
+        return [part]
+    times, values = (animate.attrib[name].split(";") for name in ("keyTimes", "values"))
+    at = max(number for number, time in enumerate(times) if float(time) <= now)
+    return part[1:] if values[at] == "visible" else []
 
 
 def test_what_would_be_obeyed_is_shown() -> None:

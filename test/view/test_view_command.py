@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -12,11 +13,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from urllib.request import Request, urlopen
+from urllib.error import HTTPError
+from urllib.request import HTTPCookieProcessor, Request, build_opener, urlopen
 
 import pytest
 from command_line import Cli
-from view.writing import DEMO, Lines, cookie_of, demo, origin_of
+from view.writing import DEMO, Lines, cookie_of, demo, origin_of, token_of
 
 without_the_page = pytest.mark.skipif(find_spec("uvicorn") is not None, reason="what the page needs is installed")
 
@@ -85,11 +87,33 @@ def test_what_is_no_record_is_bad_input(cli: Cli, tmp_path: Path, content: str |
 def test_a_folder_is_shown_until_it_is_interrupted(started: list[subprocess.Popen[str]], tmp_path: Path) -> None:
     demo(tmp_path / "run.jsonl").run()
     Lines(tmp_path / "other.jsonl", "Wash a plate")
-    process, url = start(started, "view", tmp_path)
+    process, url = start(started, "view", tmp_path, "--no-browser")
     with urlopen(asked(url, "/api/runs"), timeout=30) as answer:
         assert {run["run"] for run in json.load(answer)["runs"]} == {"run.jsonl", "other.jsonl"}
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 130
+
+
+@pytest.mark.view
+@pytest.mark.skipif(sys.platform == "win32", reason="the browser of the test is a shell script")
+def test_the_browser_is_opened_with_an_address_that_works_once(
+    started: list[subprocess.Popen[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser, told = tmp_path / "browser", tmp_path / "told"
+    os.mkfifo(told)
+    browser.write_text(f'#!/bin/sh\necho "$1" >{told}\n')
+    browser.chmod(0o755)
+    monkeypatch.setenv("BROWSER", str(browser))
+    _, url = start(started, "view", tmp_path)
+    once = told.read_text().strip()
+    assert (origin_of(once), token_of(once) == token_of(url)) == (origin_of(url), False)
+    with pytest.raises(HTTPError, match="401"):
+        urlopen(f"{origin_of(once)}/api/runs?token={token_of(once)}", timeout=30)
+    opened = build_opener(HTTPCookieProcessor())
+    for path in (once, f"{origin_of(url)}/api/runs"):
+        assert opened.open(path, timeout=30).status == 200
+    with pytest.raises(HTTPError, match="401"):
+        urlopen(once, timeout=30)
 
 
 @pytest.mark.view
@@ -109,7 +133,7 @@ Runs.table = table
 main()
 """
     demo(tmp_path / "run.jsonl").run()
-    process, url = start(started, "view", tmp_path, code=code)
+    process, url = start(started, "view", tmp_path, "--no-browser", code=code)
 
     def ask() -> None:
         with suppress(OSError):

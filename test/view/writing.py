@@ -128,6 +128,70 @@ def deep(path: Path, agents: int) -> None:
     lines.add("turn", node=len(nodes) - 1, told="Your task is to: go deep", about="task")
 
 
+def parted_run(path: Path) -> Path:
+    """Write a run that ended out of decisions: of its four branches one is done, one failed, two never began.
+
+    Decision 2 is refused, decision 3 slow, decision 5 took many tokens.
+    """
+    prices = {"price_input": 2.0, "price_cached": 0.0, "price_output": 10.0}
+    lines = Lines(path, "Tidy up", limits={"decisions": 6, "steps": 9}, options=prices)
+    names = ["Tidy up", "parallel", "bring the wine", "bring the milk", "bring the plate", "bring the cup"]
+    names += ["sequence", "find the wine", "put the wine down", "sequence", "find the milk", "put the milk down"]
+    parents = [None, 0, 1, 1, 1, 1, 2, 6, 6, 3, 9, 9]
+
+    def grow(*numbers: int) -> None:
+        nodes = []
+        for number in numbers:
+            flow = names[number] in ("parallel", "sequence")
+            one = {"node": number, "parent": parents[number], "kind": names[number] if flow else "agent"}
+            nodes.append(one | {"name": names[number]} | ({} if flow else {"subgoal": names[number], "depth": 1}))
+        lines.add("grow", nodes=nodes)
+
+    begun: list[int] = []
+
+    def begin(number: int, *flows: int) -> None:
+        lines.add("started", node=number, index=len(begun), decision=len(begun) + 1)
+        lines.add("status", of=[[one, "running"] for one in (*flows, number)])
+        begun.append(number)
+
+    def decide(node: int, number: int, said: str, *, tokens: int = 100, took: float = 1.0, refused: str = "") -> None:
+        lines.add("request", node=node, id=f"{node}.{number}", turns=[0, 1], may_say={"kind": "decision", "skills": 2})
+        cost = {"prompt_tokens": tokens, "output_tokens": 10, "seconds": took}
+        lines.add("reply", node=node, id=f"{node}.{number}", text=said, **cost)
+        decision = {said.partition(": ")[0].lower(): said.partition(": ")[2]}
+        if refused:
+            lines.add("refused", node=node, said=said, reason=refused, decisions=number, steps=0)
+        else:
+            lines.add("decided", node=node, **decision, decisions=number, steps=0)
+        lines.add("turn", node=node, said=said, **decision)
+
+    grow(0)
+    begin(0)
+    decide(0, 1, "Think: four things are to be brought")
+    grow(1, 2, 3, 4, 5)
+    grow(6, 7, 8)
+    begin(2, 1)
+    begin(7, 6)
+    decide(7, 2, "Act: fly to the moon", refused="You cannot fly.")
+    decide(7, 3, "Act: go to the kitchen", took=9.0)
+    lines.add("turn", node=7, saw="You see a bottle of wine beside the sink.")
+    lines.add("status", of=[[7, "success"]])
+    begin(8)
+    decide(8, 4, "Act: put down wine 1")
+    lines.add("status", of=[[8, "success"], [6, "success"], [2, "success", "sequence ended in success"]])
+    grow(9, 10, 11)
+    begin(3)
+    begin(10, 9)
+    decide(10, 5, "Think: where may the milk be?", tokens=900)
+    decide(10, 6, "Think: I cannot find the milk.")
+    lines.add("status", of=[[10, "failure", "failure"], [9, "failure"], [3, "failure", "sequence ended in failure"]])
+    lines.add("status", of=[[4, "", "Max decisions"], [5, "", "Max decisions"], [1, "success"], [0, "success"]])
+    undone = ["'bring the milk' failed: I cannot find the milk.", "'bring the plate' was not reached"]
+    counts = {"decisions": 6, "steps": 0, "agent_nodes": 6, "branches": 4, "branches_done": 1}
+    lines.end(end="out_of_decisions", reason="all of the 6 decisions are used up", undone=undone, **counts)
+    return path
+
+
 class Wide:
     """A run of many agent nodes, written piece by piece: each expands into three until there are enough."""
 

@@ -53,7 +53,7 @@ export class CompareView {
     const host = make("section.tree-host", { "aria-label": run });
     const name = host.appendChild(make("h2.corner", { dir: "auto" }, run));
     const side = { run, host, name, record: new Record() };
-    side.tree = new TreeView(host, { label: `Behaviour tree of ${run}`, select: (id) => side.tree.select(id) });
+    side.tree = new TreeView(host, { label: `Behaviour tree of ${run}`, select: (id) => side.tree.select(id, { byHand: true }) });
     return side;
   }
 

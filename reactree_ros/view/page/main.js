@@ -31,6 +31,7 @@ async function open() {
 addEventListener("hashchange", open);
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || keys.open) return;
+  if (event.key === "Escape" && event.target.matches?.("input, select")) return event.target.blur();
   if (event.target.closest?.("input:not(.slider), textarea, select, dialog")) return;
   if (event.key === "?") keys.showModal();
   else if (!view?.key?.(event)) return;

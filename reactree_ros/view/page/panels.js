@@ -4,7 +4,7 @@ import { drawMap } from "./map.js";
 import { countUntil, inVain, latest, shownAs } from "./record.js";
 import { count, make, seconds, words } from "./text.js";
 import { SPOKEN } from "./tree.js";
-import { COUNTS, FLOWS, SCORES } from "./words.js";
+import { COUNTS, FLOWS } from "./words.js";
 
 const KINDS = { agent: "agent node", goal: "agent node", ...Object.fromEntries(Object.entries(FLOWS).map(([kind, [sign, does]]) => [kind, `${kind} ${sign}: ${does}`])) };
 const KINDS_OF_NOTE = { note: "Note", error: "Error" };
@@ -17,16 +17,16 @@ function image({ source, words: said }, what) {
 
 /** The chosen node: its goal, its status and its conversation. */
 export class NodePanel {
-  constructor(host, { jump, fold }) {
+  constructor(host, { jump }) {
     this._host = host;
     this._jump = jump;
-    this._fold = fold;
     this._head = host.appendChild(make("div.node-head"));
     this._list = host.appendChild(make("ol.turns", { "aria-label": "Conversation" }));
     this._drawn = [];
   }
 
-  show(record, id, moment, { follow = false } = {}) {
+  /** Show a node's conversation; `found`: entries to mark, `sought`: the one to scroll to. */
+  show(record, id, moment, { follow = false, found = null, sought = null } = {}) {
     const node = record?.byId.get(id);
     if (!node || node.born > moment) {
       this._head.replaceChildren(make("p.empty", {}, "Choose a node in the tree to see its conversation."));
@@ -56,7 +56,9 @@ export class NodePanel {
       else this._list.append(element);
       this._drawn[number] = { entry, key, element };
     });
-    if (atEnd) this._host.scrollTop = this._host.scrollHeight;
+    for (const { entry, element } of this._drawn) element.classList.toggle("found", Boolean(found?.has(entry)));
+    if (sought) this._drawn.find(({ entry }) => entry === sought)?.element.scrollIntoView({ block: "center" });
+    else if (atEnd) this._host.scrollTop = this._host.scrollHeight;
   }
 
   _showHead(record, node, moment) {
@@ -65,17 +67,20 @@ export class NodePanel {
     const started = latest(node.started, moment);
     const tokens = latest(node.tokens, moment);
     const end = latest(node.ends, moment);
-    const verdict = node === record.nodes[0] ? record.verdict(moment) : null;
+    const { own, branch, took } = record.spent(moment).get(node.id);
     const robot = record.robot(node, moment);
-    const key = JSON.stringify([node.id, robot, status, message, verdict?.because, started, tokens?.n, end?.n, latest(node.retrieved, moment)?.n]);
+    const key = JSON.stringify([node.id, robot, status, message, started, tokens?.n, end?.n, branch, took, latest(node.retrieved, moment)?.n]);
     if (key === this._key) return;
     this._key = key;
     const facts = [
       ["Kind", KINDS[node.kind] ?? node.kind],
       ["Began", started && `as number ${started.index + 1}, with decision ${started.decision}`],
       ["Depth", node.depth],
-      ["Requests", tokens && [requestWords(tokens), tokens.seconds >= 0.001 ? `, ${seconds(tokens.seconds)}` : ""].join("")],
+      ["Requests", tokens && requestWords(tokens)],
       ["Tokens", tokens?.prompt ? tokenWords(tokens) : ""],
+      ["Spent", totals({ ...own, tokens: 0 })],
+      ["Its branch", node.children.length ? totals(branch) : ""],
+      ["Took", took === null ? "" : seconds(took)],
       ["Policy", node.policy],
       ["Robot", robot],
       ["Ended", end && [end.failure ? `${end.unreached ? SPOKEN[""] : end.failure.kind}: ${end.failure.message}` : (end.end ?? "")]],
@@ -83,11 +88,9 @@ export class NodePanel {
     this._head.replaceChildren(
       make("div.chips", {}, make(`span.chip.${status || "idle"}`, {}, SPOKEN[status])),
       words("h2.goal", node.isFlow ? node.kind : node.name),
-      verdict ? words("p.because", [verdict.words, verdict.because].filter(Boolean).join(": ")) : "",
       message ? words("p.message", message) : "",
       make("dl.facts", {}, facts.map(([name, value]) => [make("dt", {}, name), make("dd", { dir: "auto" }, value)])),
       experiences(latest(node.retrieved, moment)?.experiences ?? []),
-      node.children.length ? make("button", { type: "button", onclick: () => this._fold(node.id) }, "Fold or unfold its branch") : "",
     );
   }
 
@@ -220,16 +223,13 @@ export class RunPanel {
   show(record, moment) {
     const header = record.header ?? {};
     const tokens = latest(record.tokens, moment);
-    const verdict = record.verdict(moment);
-    const ended = verdict ? record.end.result : null;
     const counts = latest(record.counts, moment) ?? { decisions: 0, steps: 0 };
-    const key = JSON.stringify([header.id, tokens?.n, verdict?.words, record.agents(moment), counts]);
+    const key = JSON.stringify([header.id, tokens?.n, record.agents(moment), counts]);
     if (key === this._key) return;
     this._key = key;
     const rows = (pairs) => make("dl.facts", {}, pairs.filter(([, value]) => value !== "" && value !== null && value !== undefined).map(([name, value]) => [make("dt", {}, name), make("dd", { dir: "auto" }, value)]));
     const { llm, ...settings } = header.llm ?? {};
     this._host.replaceChildren(
-      verdict ? outcome(verdict, ended) : "",
       rows([
         ["Instruction", header.instruction],
         ["Task", header.task_id === null ? header.task_name : `${header.task_id} ${header.task_name}`],
@@ -240,7 +240,7 @@ export class RunPanel {
         ["Began", header.started],
         ["Parent", header.parent && `${header.parent.id}, from decision ${header.parent.decision}`],
       ]),
-      make("h3", {}, "Spent"),
+      make("h2.part", {}, "Spent"),
       rows([
         ...Object.entries({ ...counts, agent_nodes: record.agents(moment) }).filter(([name]) => COUNTS[name]).map(([name, value]) => [capital(COUNTS[name]), count(value)]),
         ["Requests", tokens && requestWords(tokens)],
@@ -249,23 +249,10 @@ export class RunPanel {
         ["Output tokens", tokens?.output ? count(tokens.output) : ""],
         ["Reasoning tokens", tokens?.reasoning ? count(tokens.reasoning) : ""],
         ["Model", tokens && seconds(tokens.seconds)],
+        ["Cost", tokens && record.costOf(tokens) ? record.costOf(tokens).toPrecision(3) : ""],
       ]),
     );
   }
-}
-
-/** Show how the run ended and why, with its scores. */
-export function outcome(verdict, result) {
-  const score = scores(result);
-  return make(
-    "div.result",
-    {},
-    make(`span.chip.${verdict.status}`, {}, verdict.words),
-    verdict.because ? words("p.because", `because ${verdict.because}`.replace("because although", "although")) : "",
-    score ? make("p.quiet", {}, make("b", {}, score), ` ${SCORES}`) : "",
-    verdict.cost ? words("p.quiet", verdict.cost) : "",
-    result?.message && !verdict.because.includes(result.message) ? words("p.message", `On the way: ${result.message}`) : "",
-  );
 }
 
 /** Return GSR and SSR in words; empty if the run has no goal condition. */
@@ -296,6 +283,11 @@ function share(tokens) {
 
 function tokenWords(tokens) {
   return `${count(tokens.prompt)} in (${share(tokens)} cached), ${count(tokens.output)} out`;
+}
+
+function totals({ decisions, tokens, seconds: model, cost }) {
+  const parts = [decisions && `${count(decisions)} decision${decisions === 1 ? "" : "s"}`, tokens && `${count(tokens)} tokens`, model >= 0.001 && `${seconds(model)} of the model`, cost && `cost ${cost.toPrecision(3)}`];
+  return parts.filter(Boolean).join(", ");
 }
 
 function requestWords({ requests, refused }) {
@@ -340,5 +332,5 @@ function disclosure(kind, name, note, children, open) {
 }
 
 function section(title, children, list = "ul") {
-  return children.length ? make("section", {}, make("h3", {}, title), make(`${list}.things`, {}, children)) : "";
+  return children.length ? make("section", {}, make("h2.part", {}, title), make(`${list}.things`, {}, children)) : "";
 }

@@ -42,6 +42,8 @@ class Node {
     this.retrieved = []; // {n, experiences}
     this.ends = []; // {n, end, failure}
     this.tokens = []; // {n, prompt, cached, output, reasoning, seconds, requests, refused}
+    this.decided = []; // {n}: decisions that count
+    this.refusals = []; // {n}
     this.reply = this.verdict = this.seen = this.start = this.answer = null; // parts of the next entry
   }
 
@@ -69,11 +71,13 @@ export class Record {
     this.rooms = new Map(); // name → n
     this.looks = new Map(); // receptacle → [{n, t}]
     this.openable = new Map(); // name → n
+    this.offers = []; // events: changes of what may be done
     this.pictures = []; // {n, picture: {source, words}}
     this.images = new Map(); // id of a picture → its bytes as an address
     this.spots = new Map(); // name → [{n, x, y, yaw, outline}]
     this.way = []; // {n, x, y, yaw}: where the agent was
     this.texts = new Map(); // id → turns
+    this._undone = new Map(); // name of a branch → {node, why}: what was not done, by the result
   }
 
   get last() {
@@ -134,6 +138,60 @@ export class Record {
     return path;
   }
 
+  /** Return what each behaviour had spent, and its branch: id → {own, branch, took}; `took`: seconds from beginning to end. */
+  spent(moment) {
+    if (this._spentAt === moment && this._spentOf === this.length) return this._spent;
+    [this._spentAt, this._spentOf, this._spent] = [moment, this.length, new Map()];
+    for (let i = this.grown(moment) - 1; i >= 0; i--) {
+      const node = this.nodes[i];
+      const tokens = latest(node.tokens, moment) ?? ZERO;
+      const own = { decisions: countUntil(node.decided, moment), refused: countUntil(node.refusals, moment), tokens: tokens.prompt + tokens.output, seconds: tokens.seconds, cost: this.costOf(tokens) };
+      const branch = { ...own };
+      for (const child of node.children) {
+        const below = this._spent.get(child.id)?.branch;
+        for (const name in below) branch[name] += below[name];
+      }
+      const begun = node.statuses[0], last = latest(node.statuses, moment);
+      const until = last?.status === "running" ? moment : last?.n;
+      const took = last?.status ? (this.times[until] ?? 0) - (this.times[begun.n] ?? 0) : null;
+      this._spent.set(node.id, { own, branch, took, key: Object.values(branch).join() + took });
+    }
+    return this._spent;
+  }
+
+  /** Return what tokens cost, by the prices of the run for a million; 0 without any. */
+  costOf({ prompt, cached, output }) {
+    const { price_input: dear = 0, price_cached: cheap = 0, price_output: said = 0 } = this.header?.options ?? {};
+    return ((prompt - cached) * dear + cached * (cheap || dear) + output * said) / 1e6;
+  }
+
+  /** Return what may be said now, as far as it can be listed: skills, ends, and the beginnings of other decisions. */
+  maySay() {
+    const { options, control_flows: flows = [], no_thoughts: hasNone, more = [] } = this._maySay ?? {};
+    if (options) return options;
+    const offers = new Map();
+    for (const { at = 0, added = [], removed = [], robot = "" } of this.offers) {
+      if (!offers.has(robot)) offers.set(robot, []);
+      offers.get(robot).splice(at, removed.length, ...added);
+    }
+    const skills = [...new Set([...offers.values()].flat())].filter((skill) => typeof skill === "string"); // others have values to choose
+    const kinds = [hasNone ? "" : "think", flows.length ? "expand" : "", ...more].filter((kind) => KINDS[kind]);
+    return [...kinds.map((kind) => `${KINDS[kind].label}: `), ...["done", "failure", ...skills].map((skill) => `${KINDS.act.label}: ${skill}`)];
+  }
+
+  /** Return why a behaviour failed, if there is more to say than that it, or a behaviour below it, did. */
+  why(node, moment) {
+    const told = this._undone.get(node.name);
+    if (told && this.verdict(moment)) return told.why;
+    const message = latest(node.statuses, moment)?.message ?? "";
+    return message === "failure" || message.endsWith("ended in failure") ? "" : message;
+  }
+
+  /** Return the parts of a verdict: words of each, and the node that they are about. */
+  because(verdict) {
+    return verdict.because.split("; ").map((words) => ({ words, node: [...this._undone].find(([name]) => words.startsWith(`'${name}' `))?.[1].node }));
+  }
+
   /** Return how many agent nodes had begun. */
   agents(moment) {
     return countUntil(this.begun, moment);
@@ -167,6 +225,11 @@ export class Record {
 
   _end(event, n) {
     this.end = { ...event, n };
+    for (const words of event.result?.undone ?? []) {
+      const [, name, , why] = /^'(.*?)' (failed: (.*)|was not reached)/s.exec(words) ?? [];
+      const node = this.nodes.find((one) => !one.isFlow && one.name === name);
+      if (node) this._undone.set(name, { node: node.id, why: why ?? "" });
+    }
   }
 
   _grow(event, n) {
@@ -194,7 +257,7 @@ export class Record {
       const node = this.byId.get(id);
       if (!node) continue;
       node.statuses.push({ n, status, message });
-      if (status === "failure" && node.kind !== "skill") this.marks.push({ n, kind: "failure", words: node.name });
+      if (status === "failure" && !node.isFlow) this.marks.push({ n, kind: "failure", words: node.name });
     }
   }
 
@@ -217,6 +280,7 @@ export class Record {
     const before = this.decisions.at(-1);
     if (before && before.until === undefined) before.until = n - 1;
     this._asked = n;
+    this._maySay = event.may_say;
     if (node && event.start !== undefined && node.start !== event.start) {
       node.start = event.start;
       const turns = this.texts.get(event.start) ?? [];
@@ -250,6 +314,8 @@ export class Record {
     const node = this.byId.get(event.node);
     const before = this.decisions.at(-1);
     if (before && before.until === undefined) before.until = n - 1;
+    if (event.decisions > (before?.number ?? 0)) node?.decided.push({ n });
+    if (verdict.refused) node?.refusals.push({ n });
     this.decisions.push({ n, number: event.decisions, node: event.node, words, refused: verdict.refused, begun: this._asked ?? n });
     this.counts.push({ n, decisions: event.decisions, steps: event.steps });
     if (!node) return;
@@ -329,6 +395,7 @@ export class Record {
   }
 
   _skills(event, n) {
+    this.offers.push(event);
     for (const skill of event.added ?? []) if (typeof skill === "string" && skill.startsWith("open ")) this._opens(skill.slice(5), n);
   }
 

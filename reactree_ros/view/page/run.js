@@ -1,7 +1,9 @@
 // One run: its tree, the chosen node, the world, the counts, the time line, and the person's commands.
 
-import { NodePanel, RunPanel, scores, WorldPanel } from "./panels.js";
+import { Overview } from "./overview.js";
+import { endWords, NodePanel, RunPanel, scores, WorldPanel } from "./panels.js";
 import { countUntil, latest, Record } from "./record.js";
+import { Search } from "./search.js";
 import { fetchRuns, follow, Refused, steer } from "./stream.js";
 import { make, seconds, visible } from "./text.js";
 import { Timeline } from "./timeline.js";
@@ -10,11 +12,15 @@ import { COUNTS, FLOWS, SCORES, STATUSES } from "./words.js";
 
 const MANY = 200; // events at once: a finished record, not a live run
 const CATCHING_UP = 150; // milliseconds
-const PANELS = ["node", "world", "run"];
+const PANES = ["tree", "node", "world", "run"]; // on a narrow screen one at a time, else the tree beside another
+const MOST_SAID = 400; // suggestions of what may be said
+const NARROW = matchMedia("(max-width: 700px)");
 
 export class RunView {
-  constructor(page, run) {
+  /** `moment` and `node`: what is looked at first, as a shared address names it. */
+  constructor(page, run, moment, node) {
     this._run = run;
+    this._wanted = { moment: moment === undefined || moment === "" ? null : Number(moment), node: node === undefined ? null : Number(node) };
     this._closed = new AbortController();
     this._record = new Record();
     this._moment = -1;
@@ -56,45 +62,62 @@ export class RunView {
     this._budgets = make("div.budgets");
     this._back = make("a.back", { href: "#/", hidden: true }, "‹ Runs");
     this._controls = this._steers();
-    const treeHost = make("section.tree-host", { "aria-label": "Behaviour tree" });
-    const panels = PANELS.map((name) => make("div.panel", { id: `panel-${name}`, role: "tabpanel", "aria-labelledby": `tab-${name}`, tabindex: 0 }));
-    this._panelHosts = panels;
-    this._tabs = PANELS.map((name, number) =>
-      make("button", { id: `tab-${name}`, type: "button", role: "tab", "aria-controls": `panel-${name}`, onclick: () => this._open(number), onkeydown: (event) => this._tabKey(event) }, name[0].toUpperCase() + name.slice(1)),
+    const panels = PANES.slice(1).map((name) => make("div.panel", { id: `panel-${name}`, role: "tabpanel", "aria-labelledby": `tab-${name}`, tabindex: 0 }));
+    const treeHost = make("section.tree-host", { id: "panel-tree", "aria-label": "Behaviour tree" });
+    this._paneHosts = [treeHost, ...panels];
+    this._tabs = PANES.map((name, number) =>
+      make(`button.to-${name}`, { id: `tab-${name}`, type: "button", role: "tab", "aria-controls": `panel-${name}`, onclick: () => this._open(number), onkeydown: (event) => this._tabKey(event) }, name[0].toUpperCase() + name.slice(1)),
     );
     const timeHost = make("footer.time", { "aria-label": "Time line" });
     page.append(
-      make("header.top", {}, this._back, this._title, this._state, this._lost, make("span.gap"), this._budgets, this._exports(), make("button", { type: "button", title: "Keys (?)", "aria-label": "Keys", onclick: () => document.getElementById("keys").showModal() }, "?")),
-      this._outcome = make("section.outcome", { "aria-label": "How the run ended, and what ran" }),
+      make("header.top", {}, this._back, this._title, this._lost, make("span.gap"), this._budgets, this._exports(), make("button", { type: "button", title: "Keys (?)", "aria-label": "Keys", onclick: () => document.getElementById("keys").showModal() }, "?")),
+      this._outcome = make("section.outcome.idle", { "aria-label": "How the run stands" }, this._state),
       this._controls,
-      make("div.run", {}, treeHost, make("section.side", { "aria-label": "Details" }, make("div.tabs", { role: "tablist" }, this._tabs), panels)),
+      (this._body = make("div.run", {}, treeHost, make("div.tabs", { role: "tablist", "aria-label": "Panes" }, this._tabs), panels)),
       timeHost,
     );
-    this._tree = new TreeView(treeHost, { select: (id) => this.select(id) });
-    treeHost.append(legend(), this._zooms());
-    this._node = new NodePanel(panels[0], { jump: (moment) => this._go(moment), fold: (id) => this._tree.fold(id) });
+    this._search = new Search(treeHost, { changed: () => this._ask(), go: ({ node, entry }) => this._goTo(node, entry) });
+    this._tree = new TreeView(treeHost, { select: (id) => this.select(id), seen: (ids) => this._overview.mark(ids) });
+    this._overview = new Overview(treeHost, { select: (id) => this.select(id) });
+    treeHost.append(this._foot());
+    this._node = new NodePanel(panels[0], { jump: (moment) => this._go(moment) });
     this._world = new WorldPanel(panels[1]);
     this._counts = new RunPanel(panels[2]);
     this._timeline = new Timeline(timeHost, { go: (moment) => this._go(moment), live: () => this._goLive() });
-    this._open(0);
+    this._open(NARROW.matches ? 0 : 1);
+    NARROW.addEventListener("change", () => this._open(NARROW.matches ? this._tab : this._tab || 1));
   }
 
-  _zooms() {
-    const button = (label, title, act) => make("button", { type: "button", title, "aria-label": title, onclick: act }, label);
-    return make("div.zooms", {}, button("+", "Zoom in (+)", () => this._tree.zoom(1.3)), button("−", "Zoom out (−)", () => this._tree.zoom(1 / 1.3)), button("Fit", "The whole tree (0)", () => this._tree.fit()));
+  _foot() {
+    const button = (name, title, folded) => make("button", { type: "button", title, onclick: () => this._tree.foldAll(folded) }, name);
+    return make("div.foot", {}, legend(), button("Fold what is done", "Only what is done (0)", null), button("Open all", "Open every branch (+)", false), button("Fold all", "Fold every branch (−)", true));
   }
 
   _exports() {
     const link = (kind, name) => make("a", { role: "menuitem", href: "#", onclick: (event) => ((event.preventDefault(), this._export(kind))) }, name);
-    return make("details.exports", {}, make("summary", { title: "Save this moment as a file" }, "Save"), make("div", { role: "menu" }, link("svg", "Tree, SVG"), link("png", "Tree, PNG"), link("dot", "Tree, dot"), link("markdown", "Run, Markdown"), link("mcap", "Run, MCAP"), link("btlog", "Run, Groot2")));
+    return make("details.exports", {}, make("summary", { title: "Save this moment as a file" }, "Save"), make("div", { role: "menu" }, make("a", { role: "menuitem", href: "#", onclick: (event) => (event.preventDefault(), this._copyLink()) }, "Link to this moment"), link("svg", "Tree, SVG"), link("growing", "Growing tree, SVG"), link("png", "Tree, PNG"), link("dot", "Tree, dot"), link("markdown", "Run, Markdown"), link("mcap", "Run, MCAP"), link("btlog", "Run, Groot2")));
   }
 
   async _export(kind) {
     const answer = await fetch(`/api/export?run=${encodeURIComponent(this._run)}&as=${kind}&at=${this._moment}`);
     if (!answer.ok) return this._say((await answer.json()).error);
     const address = URL.createObjectURL(await answer.blob());
-    make("a", { href: address, download: `${this._run.replace(/\W+/g, "_")}.${kind === "markdown" ? "md" : kind}` }).click();
+    make("a", { href: address, download: `${this._run.replace(/\W+/g, "_")}.${{ markdown: "md", growing: "svg" }[kind] ?? kind}` }).click();
     setTimeout(() => URL.revokeObjectURL(address), 1000);
+  }
+
+  async _copyLink() {
+    this._share(true);
+    const copied = await navigator.clipboard?.writeText(location.href).then(() => true, () => false);
+    this._announce(copied ? "The link is copied" : "The link is in the address line");
+  }
+
+  /** Keep the address that of what is looked at, if this run has one of its own. */
+  _share(always = false) {
+    if (!always && !location.hash.startsWith("#/run/")) return;
+    const at = this._live && !always ? "" : this._moment, node = this._byHand ? this._chosen : "";
+    const address = ["#/run", encodeURIComponent(this._run), at, node].join("/").replace(/\/+$/, "");
+    if (address !== location.hash) history.replaceState(null, "", address);
   }
 
   _steers() {
@@ -102,15 +125,20 @@ export class RunView {
     this._pause = button("Pause", "Pause or continue (P)", () => this._command(this._course?.paused ? "go on" : "pause"));
     this._step = button("Step", "One decision, or one skill of a routine (S)", () => this._command("step"));
     this._cancel = button("Cancel", "Stop the run for good (C)", () => this._askCancel());
-    this._words = make("input.decision", { type: "text", placeholder: "Say the next decision, e.g. Act: open fridge 1", "aria-label": "The next decision, in place of the model's", maxlength: 4000, autocomplete: "off" });
+    this._words = make("input.decision", { type: "text", placeholder: "Say the next decision, e.g. Act: open fridge 1", "aria-label": "The next decision, in place of the model's", maxlength: 4000, autocomplete: "off", list: "may-say", onfocus: () => this._suggest() });
+    this._maySay = make("datalist", { id: "may-say" });
     this._sayIt = make("button.primary", { type: "submit" }, "Say");
     this._notice = make("p.notice", { role: "alert" });
-    this._form = make("form.say", { onsubmit: (event) => (event.preventDefault(), this._sayDecision()) }, this._words, this._sayIt);
+    this._form = make("form.say", { onsubmit: (event) => (event.preventDefault(), this._sayDecision()) }, this._words, this._maySay, this._sayIt);
     this._step.disabled = this._words.disabled = this._sayIt.disabled = true; // until the run is known to be paused
     this._told = make("input.told", { type: "text", placeholder: "Tell the run, e.g. not that one, the red one; stop ends it", "aria-label": "Tell the run something", maxlength: 1000, autocomplete: "off" });
     this._tellIt = make("form.say.tell", { onsubmit: (event) => (event.preventDefault(), this._tell()) }, this._told, make("button", { type: "submit" }, "Tell"));
     this._question = make("div.question", { role: "alert", hidden: true });
     return make("div.steering", { hidden: true, role: "toolbar", "aria-label": "Steer the run" }, this._pause, this._step, this._form, this._tellIt, this._cancel, this._notice, this._question);
+  }
+
+  _suggest() {
+    this._maySay.replaceChildren(...this._record.maySay().slice(0, MOST_SAID).map((value) => make("option", { value })));
   }
 
   /** Show the question to the person; null for none. */
@@ -158,6 +186,11 @@ export class RunView {
       this._title.textContent = visible(this._record.header.instruction);
       this._title.title = visible(this._record.header.instruction);
     }
+    const { moment } = this._wanted;
+    if (moment !== null && moment <= this._record.last) {
+      this._wanted.moment = null;
+      this._go(moment);
+    }
     if (this._live) this._moment = this._record.last;
     this._ask(events.length > MANY);
   }
@@ -187,11 +220,18 @@ export class RunView {
   select(id) {
     this._chosen = id;
     this._byHand = true;
-    this._tree.select(id, { reveal: true });
+    this._tree.select(id, { byHand: true });
     const node = this._record.byId.get(id);
     this._announce(`${node.isFlow ? node.kind : node.name}, ${SPOKEN[this._record.status(node, this._moment)]}`);
-    this._open(0);
+    this._open(1);
     this._ask();
+  }
+
+  /** Go to a turn of a node's conversation. */
+  _goTo(node, entry) {
+    if (entry.n > this._moment) this._go(entry.n);
+    this.select(node);
+    this._sought = entry;
   }
 
   _go(moment) {
@@ -218,18 +258,26 @@ export class RunView {
 
   _show() {
     const { _record: record, _moment: moment } = this;
-    this._tree.show(record, moment);
-    const active = record.activePath(moment).findLast((node) => !node.isFlow);
+    const found = this._search.find(record, moment);
+    const wanted = record.byId.get(this._wanted.node);
+    if (wanted) [this._chosen, this._byHand, this._wanted.node] = [wanted.id, true, null];
     const chosen = record.byId.get(this._chosen);
     if (!this._byHand || !chosen || chosen.born > moment) {
       this._byHand = false;
-      this._chosen = (active ?? (this._live ? record.nodes[0] : this._decider(moment)))?.id ?? null;
-      this._tree.select(this._chosen);
+      const active = record.activePath(moment).findLast((node) => !node.isFlow);
+      this._chosen = (active ?? this._decider(moment))?.id ?? null;
     }
-    [() => this._node.show(record, this._chosen, moment, { follow: this._live && !this._over }), () => this._world.show(record, moment), () => this._counts.show(record, moment)][this._tab]();
+    this._tree.selected = this._chosen;
+    this._tree.show(record, moment, found?.ids);
+    this._overview.show(record, moment, this._chosen);
+    if (!this._byHand) this._tree.reveal(this._chosen);
+    const sought = this._sought;
+    this._sought = null;
+    [() => {}, () => this._node.show(record, this._chosen, moment, { follow: this._live && !this._over, found: found?.entries, sought }), () => this._world.show(record, moment), () => this._counts.show(record, moment)][this._tab]();
     this._timeline.show(record, moment, this._live);
     this._showState(moment);
     this._showBudgets(moment);
+    this._share();
   }
 
   _decider(moment) {
@@ -237,42 +285,31 @@ export class RunView {
     return this._record.byId.get(decision?.node) ?? this._record.nodes[0];
   }
 
+  /** Show in one line how the run stands; once it has ended, the line opens and says why. */
   _showState(moment) {
-    const { _record: record } = this;
-    const held = latest(record.holds, moment)?.reason;
+    const { end, holds, odd } = this._record;
+    const held = latest(holds, moment)?.reason;
+    const verdict = this._record.verdict(moment);
     let [words, kind] = ["running", "running"];
-    const verdict = record.verdict(moment);
-    this._showOutcome(verdict);
     if (verdict) [words, kind] = [verdict.words, verdict.status];
     else if (!this._live) [words, kind] = ["earlier moment", "idle"];
     else if (held) [words, kind] = ["paused", "interrupted"];
-    if (this._state.textContent === words) return;
+    const key = JSON.stringify([words, kind, held, odd.length]);
+    if (key === this._stateKey) return;
+    this._stateKey = key;
     this._state.textContent = words;
-    this._state.className = `chip ${kind}`;
-    this._state.title = held ? visible(held) : "";
-  }
-
-  /** Show whether the goal was reached and why, and what ran where. */
-  _showOutcome(verdict) {
-    const { header, end, odd } = this._record;
-    const key = JSON.stringify([verdict, odd.length, Boolean(header)]);
-    if (key === this._outcomeKey || !header) return;
-    this._outcomeKey = key;
-    const { world = {}, llm = {}, planner = {} } = header;
-    const house = world.settings?.house || world.house;
-    const facts = [
-      ["Model", llm.llm && [llm.llm, llm.model].filter(Boolean).join(" ")],
-      ["House", house],
-      ["World", world.name ?? world.suite],
-      ["Planner", planner.name],
-    ];
-    const score = verdict ? scores(end.result) : "";
-    this._outcome.className = `outcome ${verdict ? verdict.status : "idle"}`;
+    this._state.className = `chip ${kind}${verdict ? " ended" : ""}`;
+    this._outcome.className = `outcome ${kind}`;
+    const problem = odd.length ? make("p.odd", { role: "alert" }, `${odd.length} events of this record make no sense and are left out; the first is event ${odd[0]}.`) : "";
+    if (!verdict) return this._outcome.replaceChildren(this._state, held ? make("span.why", { dir: "auto" }, held) : "", problem);
+    const { result } = end;
+    const score = scores(result);
+    const short = [result.end === "done" ? "" : endWords(result.end), score].filter(Boolean).join("; ");
+    const items = this._record.because(verdict).map(({ words: one, node }) => make("li", { dir: "auto" }, node === undefined ? one : make("button.link", { type: "button", onclick: () => this.select(node) }, one)));
+    const more = [verdict.cost, result.message && !verdict.because.includes(result.message) ? `On the way: ${result.message}` : "", score && SCORES];
     this._outcome.replaceChildren(
-      ...(verdict ? [make("p.said", { dir: "auto" }, make("b", {}, `${verdict.mark} ${verdict.words}`), verdict.because ? (verdict.because.startsWith("although") ? `, ${verdict.because}` : `, because ${verdict.because}`) : "")] : []),
-      ...(score ? [make("p.score", { title: SCORES }, make("b", {}, score), make("span.quiet", {}, ` ${SCORES}`))] : []),
-      make("dl.what", {}, facts.filter(([, value]) => value).map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", { dir: "auto" }, value)))),
-      ...(odd.length ? [make("p.odd", { role: "alert" }, `${odd.length} events of this record make no sense and are left out; the first is event ${odd[0]}.`)] : []),
+      make("details", {}, make("summary", {}, make("b.mark", { "aria-hidden": true }, verdict.mark), this._state, make("span.why", {}, short)), make("ul.because", {}, verdict.because ? items : ""), more.filter(Boolean).map((one) => make("p.quiet", { dir: "auto" }, one))),
+      problem,
     );
   }
 
@@ -292,10 +329,12 @@ export class RunView {
 
   _open(number) {
     this._tab = number;
+    this._body.dataset.pane = PANES[number];
     this._tabs.forEach((tab, other) => {
       tab.setAttribute("aria-selected", String(other === number));
       tab.tabIndex = other === number ? 0 : -1;
-      this._panelHosts[other].hidden = other !== number;
+      if (other || NARROW.matches) this._paneHosts[other].hidden = other !== number;
+      else this._paneHosts[other].hidden = false;
     });
     this._ask();
   }
@@ -305,7 +344,8 @@ export class RunView {
     if (!by) return;
     event.preventDefault();
     event.stopPropagation();
-    this._open((this._tab + by + PANELS.length) % PANELS.length);
+    const first = NARROW.matches ? 0 : 1, many = PANES.length - first;
+    this._open(first + ((this._tab - first + by + many) % many));
     this._tabs[this._tab].focus();
   }
 
@@ -326,13 +366,14 @@ export class RunView {
       F: () => this._mark("failure", -1),
       l: () => this._goLive(),
       " ": () => this._timeline.play(),
-      t: () => this._tree._svg.focus(),
-      0: () => this._tree.fit(),
-      "+": () => this._tree.zoom(1.3),
-      "-": () => this._tree.zoom(1 / 1.3),
-      1: () => this._open(0),
-      2: () => this._open(1),
-      3: () => this._open(2),
+      t: () => (NARROW.matches && this._open(0), this._tree.host.focus()),
+      "/": () => (NARROW.matches && this._open(0), this._search.focus()),
+      0: () => this._tree.foldAll(null),
+      "+": () => this._tree.foldAll(false),
+      "-": () => this._tree.foldAll(true),
+      1: () => this._open(1),
+      2: () => this._open(2),
+      3: () => this._open(3),
     };
     if (this._course && !this._course.ended) {
       keys.p = () => this._pause.click();
@@ -398,11 +439,11 @@ export class RunView {
 function legend() {
   const flow = ([kind, [sign, does]]) => [make("dt", {}, make("span.square", {}, sign)), make("dd", {}, `${kind}: ${does}`)];
   const status = ([status, [mark, words]]) => [make("dt", {}, make(`span.round.${status || "idle"}`, {}, mark)), make("dd", {}, words)];
-  const signs = Object.entries(FLOWS).map(([kind, [sign]]) => make("span", {}, make("b", {}, sign), ` ${kind}`));
+  const signs = Object.entries(FLOWS).map(([kind, [sign]]) => make("span.sign", {}, make("b", {}, sign), ` ${kind}`));
   return make(
     "details.legend",
     {},
     make("summary", {}, make("span", {}, "Legend"), signs),
-    make("dl", {}, make("dt", {}, make("span.round.idle", {}, "")), make("dd", {}, "circle: an agent node, with its goal"), make("dt", {}, make("span.square", {}, "")), make("dd", {}, "square: control flow over the nodes below it"), Object.entries(FLOWS).map(flow), Object.entries(STATUSES).map(status)),
+    make("dl", {}, make("dt", {}, make("span.round.idle", {}, "")), make("dd", {}, "circle: an agent node, with its goal"), make("dt", {}, make("span.square", {}, "")), make("dd", {}, "square: control flow over the nodes below it"), Object.entries(FLOWS).map(flow), Object.entries(STATUSES).map(status), make("dt", {}, make("span.tag.bad", {}, "▲ 2")), make("dd", {}, "refused decisions of a branch")),
   );
 }

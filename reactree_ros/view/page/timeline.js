@@ -18,7 +18,7 @@ export class Timeline {
     this._play = make("button", { type: "button", title: "Play (space)", "aria-label": "Play", onclick: () => this._record && this.play() }, "▶");
     this._live = make("button.live", { type: "button", title: "The newest moment (L)", onclick: live }, "Newest");
     const step = (label, title, ...by) => make("button", { type: "button", title, "aria-label": title, onclick: () => this._record && this[by[0]](...by.slice(1)) }, label);
-    this._nexts = [["refusal", "R"], ["failure", "F"]].map(([kind, key]) => [kind, step("", `Next ${kind} (${key})`, "mark", kind, 1)]);
+    this._nexts = [["refusal", "R"], ["failure", "F"]].map(([kind, key]) => [kind, make("button", { type: "button", title: `Next ${kind} (${key})`, onclick: () => this._record && this.mark(kind, 1) })]);
     host.append(
       make("div.line", {}, this._canvas, this._slider),
       make(
@@ -34,7 +34,7 @@ export class Timeline {
         this._nexts.map(([, button]) => button),
         this._live,
       ),
-      (this._legend = make("p.key", { "aria-label": "Marks of the time line" })),
+      (this._legend = make("p.key", { role: "note", "aria-label": "Marks of the time line" })),
     );
     this._slider.addEventListener("input", () => this._moved(Number(this._slider.value)));
     this._slider.addEventListener("keydown", (event) => this._key(event));
