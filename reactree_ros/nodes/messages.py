@@ -13,7 +13,6 @@ from typing import Any, TypeVar, cast, get_args, get_type_hints
 from builtin_interfaces.msg import Time
 from rclpy.parameter import Parameter as RosParameter
 from rclpy.parameter import parameter_value_to_python
-from rclpy.serialization import deserialize_message, serialize_message
 from reactree_interfaces import msg as ros
 from reactree_interfaces.action import ExecuteSkill
 from reactree_interfaces.srv import DescribeHousehold, Generate
@@ -218,13 +217,30 @@ def skill_to_msg(skill: Skill) -> Any:
     return ros.Skill(**fields | {name: [kind(**part) for part in fields[name]] for name, kind in parts.items()})
 
 
+#: Skills by the values of their messages: what a skill has worked out of its words is kept.
+_SKILLS: dict[Any, Skill] = {}
+
+
 def skills_from(msgs: Sequence[ros.Skill]) -> dict[str, Skill]:
-    return {name: _skill(serialize_message(msg)) for name, msg in _by_name(msgs, "skills").items()}
+    return {name: _skill(msg) for name, msg in _by_name(msgs, "skills").items()}
 
 
-@lru_cache(maxsize=1024)  # and what a skill has worked out of its words is kept
-def _skill(data: bytes) -> Skill:
-    return skill_in(deserialize_message(data, ros.Skill))
+def _skill(msg: ros.Skill) -> Skill:
+    values = _values_of(msg)
+    if values not in _SKILLS:
+        if len(_SKILLS) >= 1024:
+            _SKILLS.clear()
+        _SKILLS[values] = skill_in(msg)
+    return _SKILLS[values]
+
+
+def _values_of(one: Any) -> Any:
+    """Return a message's values; its bytes would not do, as they are padded with what stood there before."""
+    if slots := getattr(one, "__slots__", ()):
+        return tuple(_values_of(getattr(one, name)) for name in slots)
+    if isinstance(one, (list, array.array)):
+        return tuple(map(_values_of, one))
+    return None if one != one else one  # NaN is not even itself
 
 
 def household_to_msg(

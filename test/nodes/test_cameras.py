@@ -28,7 +28,7 @@ from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Repl
 from reactree_ros.llm.seeing import MOST_SHOWN, pictures_of
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.heartbeat import Heartbeat
-from reactree_ros.nodes.messages import _turns, observation_from_msg, observation_to_msg, turns_to_msgs
+from reactree_ros.nodes.messages import _turn, observation_from_msg, observation_to_msg, turns_to_msgs
 from reactree_ros.nodes.planner.adapters import RosLanguageModel, RosWorld
 from reactree_ros.nodes.robot.mapped_skill import picture_from_camera
 
@@ -148,6 +148,7 @@ def test_a_picture_gets_from_the_camera_to_the_model_over_both_nodes(home: House
     graph.probe.create_timer(0.02, calls.watch)
     world = RosWorld(graph.probe, "robot_bridge", calls, Heartbeat(graph.probe))
     camera = graph.probe.create_publisher(CompressedImage, "head/compressed", 1)
+    graph.settled(world.learn())
     seen = world.execute("look")
     graph.until(camera.get_subscription_count, "a picture is waited for")
     camera.publish(CompressedImage(header=header(), data=png()))
@@ -175,14 +176,14 @@ def test_the_newest_pictures_of_a_prompt_travel_to_the_model() -> None:
         return Saw(seen.full_text, seen)
 
     turns: list[Turn] = [Told("Your task is to: look"), *map(saw, range(MOST_SHOWN))]
-    came = list(_turns(turns_to_msgs(turns)))
+    came = [_turn(msg, number) for number, msg in enumerate(turns_to_msgs(turns))]
     assert came == turns
     assert [len(pictures_of(turn)) for turn in came] == [0] * (1 + MOST_SHOWN // 2) + [2] * (MOST_SHOWN // 2)
     assert pictures_of(came[-1]) == pictures_of(turns[-1])
     (msg,) = turns_to_msgs(turns[-1:])
     msg.pictures[0].data = b"hello"
-    with pytest.raises(ValueError, match=r"turns\[0\]\.pictures: "):
-        list(_turns([msg]))
+    with pytest.raises(ValueError, match=r"turns\[0\]: "):
+        _turn(msg, 0)
 
 
 SWITCH = "turn on light switch 1"
