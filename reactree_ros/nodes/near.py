@@ -56,7 +56,7 @@ class NearGoal:
         self._ended = self._executor.create_task(self._carry_out) if self.accepted else None
 
     async def _carry_out(self) -> Ended:
-        result = await self._serving.execute(self)
+        result = await self._serving.serve(self)
         return Ended(self.status, result)
 
     def get_result_async(self) -> Any:

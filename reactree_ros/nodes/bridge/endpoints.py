@@ -113,7 +113,7 @@ class SkillServer:
             node,
             ExecuteSkill,
             "~/execute_skill",
-            execute_callback=self.execute,
+            execute_callback=self.serve,
             goal_callback=self.consider,
             cancel_callback=self.cancel,
             callback_group=ReentrantCallbackGroup(),
@@ -193,7 +193,7 @@ class SkillServer:
                 goal.stop()
         return CancelResponse.ACCEPT
 
-    async def execute(self, goal_handle: Any) -> ExecuteSkill.Result:
+    async def serve(self, goal_handle: Any) -> ExecuteSkill.Result:
         served = serving("execute_skill", goal_handle.request.trace)
         goal = next(one for one in self._goals if one.request is goal_handle.request)
         try:
