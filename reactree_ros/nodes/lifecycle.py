@@ -123,6 +123,7 @@ class ManagedNode(LifecycleNode, abc.ABC):
     def destroy_node(self) -> None:
         self.made.close()
         super().destroy_node()
+        self._state_machine.destroy_when_not_in_use()  # it keeps the node in the graph as long as this object lives
 
     @abc.abstractmethod
     def release(self) -> None:

@@ -119,6 +119,7 @@ class PlannerNode(ManagedNode):
         )
         steady.every(self, 1.0 / settings.tick_rate, self._tick)
         steady.every(self, LOOK_PERIOD, self._look_after)
+        self.made.callback(self._world.close)  # after what follows: else its action client keeps the node in the graph
         self.made.callback(self._leave)
         self.made.callback(self._runner.close)
 
