@@ -50,10 +50,9 @@ class NearGoal:
 
     def __init__(self, node: Node, serving: Any, request: Any, goal_id: UUID | None) -> None:
         self.request, self.goal_id = request, goal_id or UUID(uuid=list(uuid.uuid4().bytes))
-        self._executor, self._serving = node.executor, serving
-        self.status = GoalStatus.STATUS_EXECUTING
+        self._serving, self.status = serving, GoalStatus.STATUS_EXECUTING
         self.accepted = serving.consider(request) is GoalResponse.ACCEPT
-        self._ended = self._executor.create_task(self._carry_out) if self.accepted else None
+        self._ended = node.executor.create_task(self._carry_out) if self.accepted else None
 
     async def _carry_out(self) -> Ended:
         result = await self._serving.serve(self)

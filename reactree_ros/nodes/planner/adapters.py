@@ -326,6 +326,10 @@ class RosTeam(WorldWrapper):
         """Return the robots; if each is a world of its own, they learn of one another here."""
         return self.robots if self.inner.robots else with_teammates(self.robots)
 
+    def close(self) -> None:
+        for robot in self.robots.values():
+            robot.close()
+
     def learn(self) -> Pending[Household]:
         return mapped(_all([robot.learn() for robot in self.robots.values()]), lambda learnt: learnt[0])
 
