@@ -277,6 +277,8 @@ class ExportKind(str, enum.Enum):
     PICTURES = "pictures"
     SVG = "svg"
     GROWING = "growing"
+    GIF = "gif"
+    MP4 = "mp4"
     PNG = "png"
     DOT = "dot"
     MARKDOWN = "markdown"
@@ -300,6 +302,7 @@ def export(
             help="experiences: for `reactree memory import` (.jsonl); text: every agent node's text, likewise; "
             "sft: training data, one JSON line per decision; pictures: a folder of PNGs; "
             "svg, png, dot: a drawing of the tree; growing: an SVG that moves, with captions; "
+            "gif, mp4: the same as a film (400 decisions take a minute); "
             "markdown: the run as a document; mcap: its events, for Foxglove; "
             "btlog: the tree as it changed, for Groot2. Several runs give a folder.",
         ),

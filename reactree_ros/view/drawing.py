@@ -46,13 +46,33 @@ def draw(moment: Moment, places: Mapping[int, tuple[float, float]]) -> list[str]
 def as_png(moment: Moment) -> bytes:
     """Draw a tree as PNG, at twice the size of the SVG unless that is too large."""
     try:
-        from resvg_py import svg_to_bytes
+        import resvg_py  # noqa: F401
     except ImportError as error:
         raise UserError(f"a PNG needs resvg-py: {install_line('reactree_ros[view]')}; or export svg") from error
+    check_font()
     svg = as_svg(moment)
     width, height = (float(svg.partition(f' {side}="')[2].partition('"')[0]) for side in ("width", "height"))
     scale = min(2.0, LONGEST / width, LONGEST / height, math.sqrt(MOST / (width * height)))
-    return bytes(svg_to_bytes(svg_string=svg, width=max(1, int(scale * width))))
+    return png_of(svg, max(1, int(scale * width)))
+
+
+def png_of(svg: str, width: int) -> bytes:
+    from resvg_py import svg_to_bytes
+
+    return bytes(svg_to_bytes(svg_string=svg, width=width, background="#ffffff"))
+
+
+def check_font() -> None:
+    """Raise UserError if words would be missing in a picture."""
+    words, nothing = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 20 20"><text y="15">{text}</text></svg>'
+        for text in ("a", "")
+    )
+    if png_of(words, 20) == png_of(nothing, 20):
+        raise UserError(
+            "no font was found, so the picture would have no words: install one "
+            "(Debian, Ubuntu: apt install fonts-dejavu-core), or export svg"
+        )
 
 
 def as_dot(moment: Moment) -> str:

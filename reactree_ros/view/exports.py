@@ -1,4 +1,4 @@
-"""Exports of a record: a drawing of the tree (SVG, PNG, dot, growing), the run as Markdown, MCAP or a Groot2 log."""
+"""Exports of a record: a drawing of the tree, still or growing, the run as Markdown, MCAP or a Groot2 log."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.verdict import Judgement, verdict_of
 from reactree_ros.view.drawing import as_dot, as_png, as_svg
+from reactree_ros.view.film import as_gif, as_mp4
 from reactree_ros.view.growing import as_growing_svg
 
 
@@ -244,6 +245,8 @@ def _kind_and_tag(node: Node) -> tuple[str, str]:
 EXPORTS = {
     "svg": Export("svg", "image/svg+xml", lambda events: as_svg(Moment.after(events))),
     "growing": Export("svg", "image/svg+xml", as_growing_svg),
+    "gif": Export("gif", "image/gif", as_gif),
+    "mp4": Export("mp4", "video/mp4", as_mp4),
     "png": Export("png", "image/png", lambda events: as_png(Moment.after(events))),
     "dot": Export("dot", "text/vnd.graphviz", lambda events: as_dot(Moment.after(events))),
     "markdown": Export("md", "text/markdown", lambda events: as_markdown(Moment.after(events))),

@@ -7,6 +7,7 @@ import struct
 from base64 import b64encode
 from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
@@ -15,15 +16,16 @@ from xml.etree import ElementTree
 
 import pytest
 from command_line import Cli
-from drawn import data_of, drawn
-from view.writing import DEMO, Lines, deep, demo
+from drawn import data_of, drawn, png
+from view.writing import DEMO, Lines, Wide, deep, demo, parted_run
 
 from reactree_ros.agent.text import in_one_line, visible
+from reactree_ros.errors import UserError
 from reactree_ros.files.xml import Element, parse_xml
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import Record, read_record
 from reactree_ros.record.schema import value_to_dict
-from reactree_ros.view import drawing, growing
+from reactree_ros.view import drawing, film, growing
 from reactree_ros.view.exports import export, write_exports
 from reactree_ros.view.terminal import DEEPEST, tree_rows
 
@@ -117,7 +119,8 @@ def test_the_growing_tree_shows_each_decision_as_it_was_with_its_words(record: R
     for event in record.events:
         moment.apply(event)
         if event["e"] == "turn" and "said" in event:
-            moments.append((drawing.draw(moment, drawing.places_in(Moment.after(record.events))), event["said"]))
+            words = f"{moment.decisions} of 24: {in_one_line(event['said'])}"
+            moments.append((drawing.draw(moment, drawing.places_in(Moment.after(record.events))), words))
     whole = len(moments) * growing.EACH + growing.LAST
     for number, (tree, said) in enumerate(moments):
         now = (number + 0.5) * growing.EACH / whole
@@ -126,7 +129,7 @@ def test_the_growing_tree_shows_each_decision_as_it_was_with_its_words(record: R
         told = {ElementTree.tostring(one).strip() for one in nodes if one not in found[:2]}
         inner = ElementTree.fromstring(f'<svg xmlns="{SVG[1:-1]}">{"".join(tree)}</svg>')
         assert told == {ElementTree.tostring(one) for one in inner}
-        assert in_one_line(said).startswith((caption.text or "").removesuffix(" …"))
+        assert said.startswith((caption.text or "").removesuffix(" …"))
 
 
 def _seen_at(part: ElementTree.Element, now: float) -> list[ElementTree.Element]:
@@ -156,6 +159,115 @@ def test_a_png_has_the_tree_or_says_what_to_install(cli: Cli, record: Record, tm
         assert (tmp_path / "tree.png").read_bytes().startswith(b"\x89PNG")
     else:
         assert (ended.code, "-m pip install " in ended.err) == (2, True)
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[float], ElementTree.Element]]:
+    """Collect the frames of films, each with its box, in place of making pictures of them."""
+    pytest.importorskip("resvg_py")
+    found: list[tuple[list[float], ElementTree.Element]] = []
+
+    def empty(svg: str, width: int) -> bytes:
+        one = ElementTree.fromstring(svg)
+        box = [float(side) for side in one.attrib["viewBox"].split()]
+        found.append((box, one))
+        return png()
+
+    monkeypatch.setattr(film, "png_of", empty)
+    return found
+
+
+@pytest.mark.slow
+def test_a_film_has_the_frames_of_the_growing_tree(record: Record, shown: Any) -> None:
+    places = drawing.places_in(Moment.after(record.events))
+    for form in ("gif", "mp4") if find_spec("av") else ("gif",):
+        shown.clear()
+        export(record, form)
+        frames = list(growing.frames(record.events, places))
+        assert len(frames) == len(shown) == 29
+        for frame, (_, svg) in zip(frames, shown, strict=True):
+            tree = ElementTree.fromstring(f'<svg xmlns="{SVG[1:-1]}"><g>{"".join(frame.tree)}</g></svg>')
+            assert ElementTree.tostring(tree[0]) == ElementTree.tostring(svg.find(f"{SVG}g")).strip()
+            assert svg[-1].text == frame.caption
+
+
+@pytest.mark.slow
+def test_a_gif_and_an_mp4_show_each_decision_for_as_long_as_the_svg(tmp_path: Path) -> None:
+    pytest.importorskip("resvg_py")
+    record = read_record(parted_run(tmp_path / "run.jsonl"))
+    image = pytest.importorskip("PIL.Image").open(BytesIO(export(record, "gif")))
+    times = []
+    for number in range(image.n_frames):
+        image.seek(number)
+        times.append(image.info["duration"])
+    assert times == [550] * 6 + [4000]
+    assert (image.info["loop"], image.convert("RGB").getpixel((0, 0))) == (0, (255, 255, 255))
+    with pytest.importorskip("av").open(BytesIO(export(record, "mp4"))) as made:
+        stream = made.streams.video[0]
+        assert (stream.codec_context.name, stream.pix_fmt) == ("h264", "yuv420p")
+        assert (stream.width, stream.height) == image.size
+        assert (stream.width, stream.height % 2) == (1280, 0)
+        frames = [frame.to_ndarray(format="gray") for frame in made.decode(stream)]
+    assert len(frames) == 6 + round(4 / 0.55)
+    assert (frames[5] < 100).sum() > 2 * (frames[0] < 100).sum() > 0, "the tree grows"
+
+
+@pytest.mark.slow
+def test_in_a_film_of_a_long_run_all_words_can_be_read_and_the_node_at_work_is_seen(tmp_path: Path, shown: Any) -> None:
+    Wide(tmp_path / "wide.jsonl", 240).write()
+    record = read_record(tmp_path / "wide.jsonl")
+    export(record, "gif")
+    assert 100 < len(shown) <= film.MOST + 1
+    *decisions, (end, last) = shown
+    captions = [svg[-1].text or "" for _, svg in decisions]
+    assert captions[-1].startswith("240 of 240: ")
+    frames = growing.frames(record.events, drawing.places_in(Moment.after(record.events)), film.MOST)
+    for frame, ((left, top, width, height), svg) in zip(frames, decisions, strict=False):
+        assert frame.at is not None
+        assert left < frame.at[0] < left + width
+        assert top < frame.at[1] < top + height - float(svg[-1].attrib["font-size"])
+        assert 12 * film.WIDEST / width >= 11
+    assert end[2] > 10_000
+    assert (last.findtext(f"{SVG}style") or "").startswith("g text { display: none }")
+    assert (last[-1].text or "").startswith("Claimed")
+
+
+@pytest.mark.parametrize(("form", "lacks"), [("gif", "PIL"), ("mp4", "av")])
+def test_a_film_without_its_packages_says_what_to_install(
+    record: Record, monkeypatch: pytest.MonkeyPatch, form: str, lacks: str
+) -> None:
+    monkeypatch.setattr(film, "find_spec", lambda name: None if name == lacks else name)
+    with pytest.raises(UserError, match=r"needs pillow, resvg-py and av: .* -m pip install .*'av>="):
+        export(record, form)
+
+
+@pytest.mark.parametrize("form", ["png", "gif", "mp4"])
+def test_no_picture_is_made_without_words(record: Record, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+    resvg = pytest.importorskip("resvg_py")
+    pytest.importorskip("av")
+    monkeypatch.setattr(resvg, "svg_to_bytes", partial(resvg.svg_to_bytes, skip_system_fonts=True))
+    with pytest.raises(UserError, match="no font was found"):
+        export(record, form)
+
+
+def test_a_film_that_is_interrupted_leaves_no_file(
+    record: Record, shown: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made = film.png_of
+
+    def until_the_fifth(svg: str, width: int) -> bytes:
+        if len(shown) == 4:
+            raise KeyboardInterrupt
+        return made(svg, width)
+
+    monkeypatch.setattr(film, "png_of", until_the_fifth)
+    out = tmp_path / "out"
+    out.mkdir()
+    for records in ([record], [record, record]):
+        shown.clear()
+        with pytest.raises(KeyboardInterrupt):
+            write_exports(records, "gif", out / "film")
+        assert list(out.iterdir()) == []
 
 
 def test_an_mcap_file_has_every_event_and_a_log_or_says_what_to_install(

@@ -281,7 +281,13 @@ def test_a_page_may_load_and_run_nothing_but_what_the_server_has(record: Path, s
 
 def test_exports_are_downloads(record: Path, serve: Serve) -> None:
     url = serve(record).url
-    for kind, begin in (("svg", b"<svg"), ("png", b"\x89PNG"), ("dot", b"digraph"), ("markdown", b"# ")):
+    for kind, begin in (
+        ("svg", b"<svg"),
+        ("png", b"\x89PNG"),
+        ("dot", b"digraph"),
+        ("gif", b"GIF89a"),
+        ("markdown", b"# "),
+    ):
         answer = ask(url, f"/api/export?run={quote('run.jsonl')}&as={kind}&at=40")
         assert (answer.getheader("content-disposition") or "").startswith("attachment")
         assert answer.read().startswith(begin)

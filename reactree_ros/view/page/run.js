@@ -95,7 +95,7 @@ export class RunView {
 
   _exports() {
     const link = (kind, name) => make("a", { role: "menuitem", href: "#", onclick: (event) => ((event.preventDefault(), this._export(kind))) }, name);
-    return make("details.exports", {}, make("summary", { title: "Save this moment as a file" }, "Save"), make("div", { role: "menu" }, make("a", { role: "menuitem", href: "#", onclick: (event) => (event.preventDefault(), this._copyLink()) }, "Link to this moment"), link("svg", "Tree, SVG"), link("growing", "Growing tree, SVG"), link("png", "Tree, PNG"), link("dot", "Tree, dot"), link("markdown", "Run, Markdown"), link("mcap", "Run, MCAP"), link("btlog", "Run, Groot2")));
+    return make("details.exports", {}, make("summary", { title: "Save this moment as a file" }, "Save"), make("div", { role: "menu" }, make("a", { role: "menuitem", href: "#", onclick: (event) => (event.preventDefault(), this._copyLink()) }, "Link to this moment"), link("svg", "Tree, SVG"), link("growing", "Growing tree, SVG"), link("gif", "Growing tree, GIF"), link("mp4", "Growing tree, MP4"), link("png", "Tree, PNG"), link("dot", "Tree, dot"), link("markdown", "Run, Markdown"), link("mcap", "Run, MCAP"), link("btlog", "Run, Groot2")));
   }
 
   async _export(kind) {
