@@ -668,12 +668,13 @@ def test_what_makes_no_sense_in_a_stream_is_left_out_and_said(
     expect(page.locator(".outcome .odd")).to_contain_text("the first is event 2")
 
 
-def test_keys_do_nothing_before_the_record_comes(record: Path, serve: Serve, open_page: Open) -> None:
+def test_buttons_and_keys_do_nothing_before_the_record_comes(record: Path, serve: Serve, open_page: Open) -> None:
     page = open_page("about:blank")
     held: list[Any] = []
     page.route("**/api/events*", lambda route: held.append(route))
     page.goto(serve(record).url)
-    expect(page.get_by_role("button", name="Open all")).to_be_visible()
+    for name in ("Fold what is done", "Open all", "Fold all"):
+        page.get_by_role("button", name=name).click()
     for key in "0+-.,rfl 123":
         page.keyboard.press(key)
     held[0].continue_()

@@ -1,6 +1,7 @@
 // A small map of the whole tree, drawn top-down as in the paper's figure 1: a point for each behaviour, by its status in
 // shape and colour. What the outline has in view is marked; a click goes there.
 
+import { Canvas } from "./canvas.js";
 import { layout } from "./layout.js";
 import { make } from "./text.js";
 import { STATUSES } from "./words.js";
@@ -15,29 +16,20 @@ export class Overview {
       const near = [...(this._at ?? [])].map(([id, { x, y }]) => [Math.hypot(x - offsetX, y - offsetY), id]).sort(([a], [b]) => a - b)[0];
       if (near?.[0] < CLOSE) select(near[1]);
     });
-    new ResizeObserver(() => this._ask()).observe(this._canvas);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this._ask());
+    this._painted = new Canvas(this._canvas, (on, looks) => this._record?.nodes.length && this._draw(on, looks));
   }
 
   show(record, moment, selected) {
     [this._record, this._moment, this._selected] = [record, moment, selected];
-    this._ask();
+    this._painted.ask();
   }
 
   mark(ids) {
     this._inView = new Set(ids);
-    this._ask();
+    this._painted.ask();
   }
 
-  _ask() {
-    this._asked ??= requestAnimationFrame(() => {
-      this._asked = null;
-      if (this._record?.nodes.length) this._draw();
-    });
-  }
-
-  _draw() {
-    const { clientWidth: width, clientHeight: height } = this._canvas;
+  _draw(on, { width, height, colour }) {
     const nodes = this._record.nodes.slice(0, this._record.grown(this._moment));
     const places = layout(nodes, (node) => node.children.filter((child) => child.born <= this._moment));
     let left = 0, right = 1, bottom = 1;
@@ -45,12 +37,6 @@ export class Overview {
     const across = Math.min(0.5, (width - 2 * EDGE) / (right - left)), down = Math.min(0.25, (height - 2 * EDGE) / bottom);
     const aside = (width - across * (right - left)) / 2;
     this._at = new Map(nodes.map(({ id }) => [id, { x: aside + (places.get(id).x - left) * across, y: EDGE + places.get(id).y * down }]));
-    const dense = devicePixelRatio || 1;
-    [this._canvas.width, this._canvas.height] = [Math.round(width * dense), Math.round(height * dense)];
-    const on = this._canvas.getContext("2d");
-    on.scale(dense, dense);
-    const style = getComputedStyle(this._canvas);
-    const colour = (name) => style.getPropertyValue(`--${name}`);
     const size = Math.max(2, Math.min(5, 55 * across));
     const counts = new Map();
     on.fillStyle = colour("tokens");
@@ -67,7 +53,7 @@ export class Overview {
     }
     const here = this._at.get(this._selected);
     if (here) {
-      on.strokeStyle = style.color;
+      on.strokeStyle = colour("ink");
       on.lineWidth = 2;
       on.strokeRect(here.x - size - 3, here.y - size - 3, 2 * size + 6, 2 * size + 6);
     }

@@ -1,5 +1,6 @@
 // The time line: a slider over all events, with the tokens of each reply and marks for notable events.
 
+import { Canvas } from "./canvas.js";
 import { countUntil, latest } from "./record.js";
 import { count, make, seconds } from "./text.js";
 import { MARKS } from "./words.js";
@@ -10,7 +11,7 @@ export class Timeline {
   /** `go(moment)` is called when a person moves the slider, `live()` when they want the newest moment. */
   constructor(host, { go, live }) {
     this._go = go;
-    this._canvas = make("canvas.marks", { "aria-hidden": true });
+    const marks = make("canvas.marks", { "aria-hidden": true });
     this._slider = make("input.slider", { type: "range", min: 0, max: 0, value: 0, disabled: true, "aria-label": "Moment of the run" });
     this._number = make("input.number", { type: "number", min: 0, disabled: true, inputmode: "numeric", "aria-label": "Decision to go to" });
     this._of = make("span.of");
@@ -20,7 +21,7 @@ export class Timeline {
     const step = (label, title, ...by) => make("button", { type: "button", title, "aria-label": title, onclick: () => this._record && this[by[0]](...by.slice(1)) }, label);
     this._nexts = [["refusal", "R"], ["failure", "F"]].map(([kind, key]) => [kind, make("button", { type: "button", title: `Next ${kind} (${key})`, onclick: () => this._record && this.mark(kind, 1) })]);
     host.append(
-      make("div.line", {}, this._canvas, this._slider),
+      make("div.line", {}, marks, this._slider),
       make(
         "div.moves",
         {},
@@ -39,8 +40,7 @@ export class Timeline {
     this._slider.addEventListener("input", () => this._moved(Number(this._slider.value)));
     this._slider.addEventListener("keydown", (event) => this._key(event));
     this._number.addEventListener("change", () => this._moved(this._record.momentOfDecision(Number(this._number.value) || 0)));
-    new ResizeObserver(() => this._draw()).observe(this._canvas);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this._draw());
+    this._painted = new Canvas(marks, (on, looks) => this._record && this._paint(on, looks));
   }
 
   show(record, moment, isLive) {
@@ -60,7 +60,7 @@ export class Timeline {
     this._slider.setAttribute("aria-valuetext", `decision ${number} of ${most}, ${when}`);
     this._live.setAttribute("aria-pressed", String(isLive));
     this._showMarks(record, moment);
-    if (grown) this._draw();
+    if (grown) this._painted.ask();
   }
 
   /** Show the kinds of marks, their counts, and whether there is a next one. */
@@ -134,22 +134,7 @@ export class Timeline {
     else this.step(by);
   }
 
-  _draw() {
-    if (this._drawing) return;
-    this._drawing = requestAnimationFrame(() => {
-      this._drawing = null;
-      if (this._record) this._paint();
-    });
-  }
-
-  _paint() {
-    const { clientWidth: width, clientHeight: height } = this._canvas;
-    const dense = devicePixelRatio || 1;
-    [this._canvas.width, this._canvas.height] = [Math.round(width * dense), Math.round(height * dense)];
-    const on = this._canvas.getContext("2d");
-    on.scale(dense, dense);
-    const style = getComputedStyle(this._canvas);
-    const colour = (name) => style.getPropertyValue(`--${name}`);
+  _paint(on, { width, height, colour }) {
     const last = Math.max(1, this._record.last);
     const x = (n) => 8 + ((width - 16) * n) / last;
     let before = 0, highest = 0;

@@ -67,7 +67,7 @@ export class TreeView {
 
   /** Fold everything, open everything, or (null) leave it to what happens. */
   foldAll(folded) {
-    if (!this.record) return; // a key may come before the first event
+    if (!this.record) return; // a click may come before the first event
     this._byHand.clear();
     if (folded !== null) for (const node of this.record.nodes) if (node.parent !== null || !folded) this._byHand.set(node.id, folded);
     this._lay();
