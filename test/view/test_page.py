@@ -567,6 +567,63 @@ def test_runs_are_filtered_opened_and_laid_side_by_side(tmp_path: Path, serve: S
     expect(page.locator(".outcome .chip")).to_have_text("Goal not reached")
 
 
+def as_over_ros(record: Path, path: Path) -> Path:
+    """Write a run as a planner node does: the same events but for times and names, and statuses told one by one."""
+    events, waiting = [], []
+    for event in map(json.loads, record.read_text().splitlines()):
+        event["t"] *= 3
+        if event["e"] == "status":
+            waiting += [event | {"of": [one]} for one in event["of"]]
+            continue
+        if event["e"] == "reply":
+            event["answered_by"] = "/inference"
+        if event["e"] in ("grow", "turn", "end"):
+            events += waiting
+            waiting = []
+        events.append(event)
+    events[0]["id"] = path.stem
+    path.write_text("".join(json.dumps(event) + "\n" for event in events))
+    return path
+
+
+def test_a_run_over_ros_is_laid_beside_the_same_in_one_process(
+    record: Path, tmp_path: Path, serve: Serve, open_page: Open
+) -> None:
+    as_over_ros(record, tmp_path / "ros.jsonl")
+    page = open_page(f"{serve(tmp_path).url}#/compare/run.jsonl/ros.jsonl")
+    expect(page.locator("header [role=status]")).to_have_text("they decide the same")
+    for decision in (28, 12, 4):
+        page.get_by_label("Decision of both runs").fill(str(decision))
+        here = page.locator("tr.here td")
+        expect(here.first).to_have_text(str(decision))
+        one, other = here.all_inner_texts()[1:]
+        assert one == other
+        settled(page)
+        trees = page.get_by_role("tree").all_inner_texts()
+        assert trees[0] == trees[1], decision
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said", "rows"),
+    [
+        ("run", "hiagent", "they differ from decision 1", ["To solve the task", "Subgoal 1: move the pudding"]),
+        ("off", "gone", "neither has decided anything", []),
+    ],
+)
+def test_runs_of_other_planners_and_without_decisions_are_laid_side_by_side(
+    record: Path, tmp_path: Path, serve: Serve, open_page: Open, first: str, second: str, said: str, rows: list[str]
+) -> None:
+    demo(tmp_path / "hiagent.jsonl", name="hiagent").run()
+    for name in ("off", "gone"):
+        Lines(tmp_path / f"{name}.jsonl", "Wash a plate").end(end="model_gone")
+    page = open_page(f"{serve(tmp_path).url}#/compare/{first}.jsonl/{second}.jsonl")
+    expect(page.locator("header [role=status]")).to_have_text(said)
+    here = page.locator("tr.here td .text")
+    expect(here).to_have_count(len(rows))
+    for cell, words in zip(here.all(), rows, strict=True):
+        expect(cell).to_contain_text(words)
+
+
 # ---------------------------------------------------------------------- what a person is told
 
 

@@ -68,7 +68,8 @@ export class CompareView {
       this._parted = parted(...this._sides.map((one) => one.record));
       this._most = Math.max(...this._sides.map((one) => one.record.decisions.length));
       this._slider.max = this._most;
-      this._part.textContent = this._parted < this._most ? `they differ from decision ${this._parted + 1}` : "they decide the same";
+      const same = this._most ? "they decide the same" : "neither has decided anything";
+      this._part.textContent = this._parted < this._most ? `they differ from decision ${this._parted + 1}` : same;
       if (!this._moved) this._at = Math.min(this._parted + 1, this._most);
       this._show();
     });
