@@ -725,6 +725,26 @@ def test_what_makes_no_sense_in_a_stream_is_left_out_and_said(
     expect(page.locator(".outcome .odd")).to_contain_text("the first is event 2")
 
 
+def test_a_moment_is_saved_as_a_file_or_the_menu_says_why_not(record: Path, serve: Serve, chromium: Any) -> None:
+    page = chromium.new_page()
+    page.goto(serve(record).url)
+    expect(page.locator(".outcome .chip")).to_have_text(ENDED)
+    held: list[Any] = []
+    page.route("**/api/export*", lambda route: held.append(route))
+    page.locator(".exports summary").click()
+    page.get_by_role("menuitem", name="Growing tree, GIF").click()
+    expect(page.locator(".saving")).to_have_text("Drawing …")
+    with page.expect_download() as found:
+        held[0].fulfill(body=b"GIF89a", content_type="image/gif")
+    assert found.value.suggested_filename == "run_jsonl.gif"
+    expect(page.locator(".saving")).to_be_hidden()
+    page.get_by_role("menuitem", name="Tree, PNG").click()
+    expect(page.locator(".saving")).to_have_text("Drawing …")
+    held[1].fulfill(status=422, json={"error": "no font was found"})
+    expect(page.locator(".saving")).to_have_text("no font was found")
+    page.close()
+
+
 def test_buttons_and_keys_do_nothing_before_the_record_comes(record: Path, serve: Serve, open_page: Open) -> None:
     page = open_page("about:blank")
     held: list[Any] = []

@@ -95,12 +95,15 @@ export class RunView {
 
   _exports() {
     const link = (kind, name) => make("a", { role: "menuitem", href: "#", onclick: (event) => ((event.preventDefault(), this._export(kind))) }, name);
-    return make("details.exports", {}, make("summary", { title: "Save this moment as a file" }, "Save"), make("div", { role: "menu" }, make("a", { role: "menuitem", href: "#", onclick: (event) => (event.preventDefault(), this._copyLink()) }, "Link to this moment"), link("svg", "Tree, SVG"), link("growing", "Growing tree, SVG"), link("gif", "Growing tree, GIF"), link("mp4", "Growing tree, MP4"), link("png", "Tree, PNG"), link("dot", "Tree, dot"), link("markdown", "Run, Markdown"), link("mcap", "Run, MCAP"), link("btlog", "Run, Groot2")));
+    this._saving = make("p.saving", { role: "status" });
+    return make("details.exports", {}, make("summary", { title: "Save this moment as a file" }, "Save"), make("div.sheet", {}, make("div", { role: "menu" }, make("a", { role: "menuitem", href: "#", onclick: (event) => (event.preventDefault(), this._copyLink()) }, "Link to this moment"), link("svg", "Tree, SVG"), link("growing", "Growing tree, SVG"), link("gif", "Growing tree, GIF"), link("mp4", "Growing tree, MP4"), link("png", "Tree, PNG"), link("dot", "Tree, dot"), link("markdown", "Run, Markdown"), link("mcap", "Run, MCAP"), link("btlog", "Run, Groot2")), this._saving));
   }
 
   async _export(kind) {
+    this._saving.textContent = "Drawing …";
     const answer = await fetch(`/api/export?run=${encodeURIComponent(this._run)}&as=${kind}&at=${this._moment}`);
-    if (!answer.ok) return this._say((await answer.json()).error);
+    this._saving.textContent = answer.ok ? "" : visible((await answer.json()).error);
+    if (!answer.ok) return;
     const address = URL.createObjectURL(await answer.blob());
     make("a", { href: address, download: `${this._run.replace(/\W+/g, "_")}.${{ markdown: "md", growing: "svg" }[kind] ?? kind}` }).click();
     setTimeout(() => URL.revokeObjectURL(address), 1000);
