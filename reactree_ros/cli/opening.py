@@ -230,6 +230,7 @@ def _watched(episode: Episode, record: Path, steering: Steering) -> Iterator[Non
         say_where(server.url)
         yield
         steering.ended()
+        say("The run has ended; the page stays until Ctrl-C", err=True)
         with ASKED.until_ctrl_c():
             server.wait()
 
