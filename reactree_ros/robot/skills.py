@@ -94,9 +94,7 @@ class MapSkills:
         pictures: tuple[Picture, ...] = (),
     ) -> Observation:
         """Word what is observed after a skill, with its first sentence given."""
-        is_seen = outcome is Outcome.DONE and (pictures or looks(call.skill))
-        # Who stands at nothing sees the room: all of it may be offered.
-        near = (map.look() or [one for one in map.visible() if one.id not in map.held]) if is_seen else []
+        near = map.before() if outcome is Outcome.DONE and (pictures or looks(call.skill)) else []
         told = [
             text,
             f"It returned {call.skill.describe(data)}."
