@@ -277,9 +277,6 @@ export class Record {
 
   _request(event, n) {
     const node = this.byId.get(event.node);
-    const before = this.decisions.at(-1);
-    if (before && before.until === undefined) before.until = n - 1;
-    this._asked = n;
     this._maySay = event.may_say;
     if (node && event.start !== undefined && node.start !== event.start) {
       node.start = event.start;
@@ -289,7 +286,15 @@ export class Record {
     }
   }
 
+  /** Statuses that a decision brings about are told after the next request (in one process) or before it (over ROS). */
+  _answered(n) {
+    const before = this.decisions.at(-1);
+    if (before && before.until === undefined) before.until = n - 1;
+    this._answeredAt = n;
+  }
+
   _reply(event, n) {
+    this._answered(n);
     const node = this.byId.get(event.node);
     spend(this, event, n);
     if (!node) return;
@@ -316,7 +321,7 @@ export class Record {
     if (before && before.until === undefined) before.until = n - 1;
     if (event.decisions > (before?.number ?? 0)) node?.decided.push({ n });
     if (verdict.refused) node?.refusals.push({ n });
-    this.decisions.push({ n, number: event.decisions, node: event.node, words, refused: verdict.refused, begun: this._asked ?? n });
+    this.decisions.push({ n, number: event.decisions, node: event.node, words, refused: verdict.refused, begun: this._answeredAt ?? n });
     this.counts.push({ n, decisions: event.decisions, steps: event.steps });
     if (!node) return;
     const open = node.entries.findLast((entry) => entry.kind === "said");
@@ -430,6 +435,7 @@ export class Record {
   }
 
   _failed(event, n) {
+    if (event.of === "reply") this._answered(n);
     const text = `${event.type}: ${event.message}`;
     const node = this.byId.get(event.node);
     for (const spender of event.took ? [this, node] : []) if (spender) spend(spender, event.took, n);
