@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean, median, stdev
@@ -151,20 +151,43 @@ def wilson(share: float, count: int) -> tuple[float, float]:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
+#: A difference with a smaller p value is called significant.
+SIGNIFICANT = 0.05
+
+
 @dataclass(frozen=True)
 class Pairing:
     one: str
     other: str
     measure: Measure
     pairs: int  # number of compared pairs of runs
+    tasks: int  # number of tasks that they are of
     mean: float  # mean difference: the second planner's value minus the first one's
     half: float | None  # half of its 95 % interval, Student's over the tasks; None for a single task
     median: float
     test: str
     p: float  # the test's two-sided p value
 
+    @property
+    def p_shown(self) -> str:
+        return "< 0.001" if self.p < 0.001 else f"{self.p:.3f}"
 
-def pairings(runs: dict[str, list[RunLine]]) -> list[Pairing]:
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval of the mean, cut at the measure's limits."""
+        if self.half is None:
+            return None
+        low, high = self.mean - self.half, self.mean + self.half
+        return (max(-1.0, low), min(1.0, high)) if self.measure.is_share else (low, high)
+
+    def seen_from(self, planner: str) -> Pairing:
+        """Return the comparison of one of its planners with the other: the difference is what this one has more."""
+        if planner == self.other:
+            return self
+        return replace(self, one=self.other, other=self.one, mean=-self.mean, median=-self.median)
+
+
+def pairings(runs: Mapping[str, Sequence[RunLine]]) -> list[Pairing]:
     """Compare every two planners by success, SSR and steps; leave out measures without any pair of runs."""
     found = []
     for one, other in combinations(runs, 2):
@@ -180,7 +203,7 @@ def pairings(runs: dict[str, list[RunLine]]) -> list[Pairing]:
                 half = _student([fmean(some) for some in by_task.values()]) if len(by_task) > 1 else None
                 test, p = mcnemar(differences) if measure.is_success else wilcoxon(differences)
                 middle = fmean(differences), half, median(differences)
-                found.append(Pairing(one, other, measure, len(differences), *middle, test, p))
+                found.append(Pairing(one, other, measure, len(differences), len(by_task), *middle, test, p))
     return found
 
 

@@ -191,7 +191,7 @@ def test_the_page_needs_no_other_file_and_every_failed_run_can_be_reached_from_i
     assert page.links == ["runs/react/0/7/", "runs/reactree_wm/0/7/"]
     assert "<script>" not in text
     pictures = re.findall(r"!\[.*\]\((.+)\)", markdown)
-    assert pictures == ["success_by_decisions.svg"]  # these runs have no events
+    assert pictures == ["success.svg", "success_by_decisions.svg"]  # these runs have no events
     for path in [*page.links, *pictures, *re.findall(r"\[react.*?\]\((.+?)\)", markdown)]:
         assert (folder / unquote(path)).exists(), path
 
@@ -203,12 +203,13 @@ def test_the_report_on_a_real_bench_has_every_plot_and_no_failed_run(undisturbed
     assert "No run failed." in markdown
     assert "≈: at least in part counted by a rule of thumb" in markdown
     assert {path.name for path in undisturbed.glob("*.svg")} == {
+        "success.svg",
         "success_by_decisions.svg",
         "success_by_size.svg",
         "tokens_along_the_run.svg",
         "executability_by_step.svg",
     }
-    assert len(Page((undisturbed / "report.html").read_text(encoding="utf-8")).sources) == 4
+    assert len(Page((undisturbed / "report.html").read_text(encoding="utf-8")).sources) == 5
     before = (undisturbed / "report.html").read_bytes()
     assert cli("lab", "report", undisturbed).code == 0
     assert (undisturbed / "report.html").read_bytes() == before
