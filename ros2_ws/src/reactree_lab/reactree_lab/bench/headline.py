@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
-from reactree_lab.bench.comparison import GSR, SIGNIFICANT, Pairing, estimate
+from reactree_lab.bench.comparison import GSR, SIGNIFICANT, Estimate, Pairing, estimate
 from reactree_lab.bench.results import RunLine
 
 
-def judged(runs: Mapping[str, Sequence[RunLine]]) -> dict[str, Sequence[RunLine]]:
-    """Return the planners of which a run was judged by a goal."""
-    return {name: those for name, those in runs.items() if any(run.gsr is not None for run in those)}
+def ranked(runs: Mapping[str, Sequence[RunLine]]) -> dict[str, Estimate]:
+    """Return the GSR of each planner of which a run was judged by a goal, the highest first."""
+    judged = {name: those for name, those in runs.items() if any(run.gsr is not None for run in those)}
+    shares = {name: known for name, those in judged.items() if (known := estimate(those, GSR)) is not None}
+    return dict(sorted(shares.items(), key=lambda one: -one[1].mean))
 
 
 def headline(runs: Mapping[str, Sequence[RunLine]], found: Sequence[Pairing]) -> str:
     """Say which planner reaches most, and how the next one differs; ``found`` compares every two."""
-    ranked = judged(runs)
-    if not ranked:
+    shares = ranked(runs)
+    if not shares:
         claims = (f"{name} claims {fmean(run.verdict.claimed for run in those):.2f}" for name, those in runs.items())
         return f"No run was judged by a goal, so none counts as reached; {', '.join(claims)}."
-    shares = {name: known for name, those in ranked.items() if (known := estimate(those, GSR)) is not None}
-    best, *others = sorted(shares, key=lambda name: -shares[name].mean)
+    best, *others = shares
     said = f"{best} reaches {shares[best].mean:.2f} of {_tasks(runs[best])}"
     if not others:
         return f"{said} [{shares[best].low:.2f}, {shares[best].high:.2f}]."
@@ -40,8 +41,9 @@ def headline(runs: Mapping[str, Sequence[RunLine]], found: Sequence[Pairing]) ->
 
 
 def _difference(one: Pairing) -> str:
-    interval = f" [{one.interval[0]:.2f}, {one.interval[1]:.2f}]" if one.interval else ""
-    return f"{one.mean + 0.0:+.2f}{interval}, p {one.p_shown}{'' if one.p < SIGNIFICANT else ', not significant'}"
+    mean, *ends = (round(value, 2) + 0.0 for value in (one.mean, *(one.interval or ())))  # no -0.00
+    interval = f" [{', '.join(f'{end:.2f}' for end in ends)}]" if ends else ""
+    return f"{mean:+.2f}{interval}, p {one.p_shown}{'' if one.p < SIGNIFICANT else ', not significant'}"
 
 
 def _notes(one: Pairing, runs: int) -> Iterator[str]:

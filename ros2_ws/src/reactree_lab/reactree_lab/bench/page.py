@@ -24,14 +24,15 @@ _PAGE = """<!DOCTYPE html>
 body {{ font: 15px/1.5 system-ui, sans-serif; color: var(--text); background: var(--page);
   max-width: 78rem; margin: 1.5rem auto; padding: 0 1rem; overflow-wrap: anywhere; }}
 a {{ color: var(--link); }}
-h1 {{ font-size: 1.4rem; }} h1 + p {{ font-size: 1.25rem; }} h2 {{ display: inline; font-size: 1.05rem; }}
-p, ul {{ max-width: 46rem; }} img {{ max-width: 100%; }}
+h1 {{ font-size: 1.4rem; }} h2 {{ display: inline; font-size: 1.05rem; }}
+p, ul {{ max-width: 46rem; }} h1 + p {{ font-size: 1.25rem; max-width: none; }}
+img {{ max-width: 100%; }}
 details {{ border-top: 1px solid var(--line); }} summary {{ padding: .6rem 0; cursor: pointer; }}
 .wide {{ overflow-x: auto; }}
 table {{ border-collapse: collapse; font-size: 14px; overflow-wrap: normal; font-variant-numeric: tabular-nums; }}
 th, td {{ padding: .25rem .8rem .25rem 0; text-align: left; vertical-align: top; }}
 tr {{ border-bottom: 1px solid var(--line); }}
-tbody th {{ font-weight: normal; }}
+thead th {{ min-width: 4.9rem; overflow-wrap: anywhere; }} tbody th {{ font-weight: normal; }}
 @media (min-width: 50rem) {{ tbody th {{ position: sticky; left: 0; background: var(--page); }} }}
 @media (prefers-color-scheme: dark) {{
   :root {{ --text: #e0e0e0; --page: #1f1f1f; --line: #50545a; --link: #8ab4f8; }}

@@ -44,6 +44,7 @@ def _as_svg(draw: Callable[Concatenate[Any, P], None]) -> Callable[P, bytes]:
             "grid.alpha": 0.3,
             "lines.linewidth": 2.0,
             "svg.fonttype": "none",  # keeps text as text
+            "text.parse_math": False,  # a name may have dollars in it
             "svg.hashsalt": "reactree",  # makes the same plot give the same file
         }
         with matplotlib.rc_context(settings):
@@ -64,13 +65,13 @@ def _as_svg(draw: Callable[Concatenate[Any, P], None]) -> Callable[P, bytes]:
 
 @_as_svg
 def success(axes: Any, estimates: Mapping[str, Estimate]) -> None:
-    axes.figure.set_figheight(0.9 + 0.3 * len(estimates))
-    for row, one in enumerate(estimates.values()):
-        axes.plot([one.low, one.high], [row, row], color=_COLOURS[0], linestyle="-")
-        axes.plot(one.mean, row, color=_COLOURS[0], marker="o")
-        axes.annotate(f"{one.mean:.2f}", (1.04, row), va="center", annotation_clip=False)
-    axes.set(xlabel="GSR, with 95 % interval", xlim=(0, 1.02), ylim=(len(estimates) - 0.5, -0.5))
-    axes.set_yticks(range(len(estimates)), list(estimates))
+    axes.figure.set_figheight(0.8 + 0.42 * len(estimates))
+    for row, (planner, one) in enumerate(estimates.items()):
+        axes.annotate(f"{one.mean:.2f}  {planner}", (0, row - 0.25), va="bottom")  # above, as it may be long
+        axes.plot([one.low, one.high], [row, row], color=_COLOURS[0], linestyle="-", clip_on=False)
+        axes.plot(one.mean, row, color=_COLOURS[0], marker="o", clip_on=False)
+    axes.set(xlabel="GSR, with 95 % interval", xlim=(0, 1), ylim=(len(estimates) - 0.5, -0.9), yticks=[])
+    axes.spines.left.set_visible(False)
 
 
 @_as_svg

@@ -33,7 +33,7 @@ from reactree_lab.bench.comparison import (
 )
 from reactree_lab.bench.failures import RULES, Verdict, verdict
 from reactree_lab.bench.folder import folder_of, read_broken, read_planned, read_results
-from reactree_lab.bench.headline import headline, judged
+from reactree_lab.bench.headline import headline, ranked
 from reactree_lab.bench.job_runner import GOAL, RECORD
 from reactree_lab.bench.jobs import Key
 from reactree_lab.bench.latex import as_latex
@@ -349,7 +349,7 @@ class BenchReport:
         return [heading("Planner against planner"), table(head, rows), escaped(text)]
 
     def _success(self) -> list[str]:
-        shares = {name: known for name, runs in judged(self.runs).items() if (known := estimate(runs, GSR)) is not None}
+        shares = ranked(self.runs)
         if not shares:
             return []
         said = (f"{name} {one.mean:.2f} ({one.low:.2f}–{one.high:.2f})" for name, one in shares.items())
