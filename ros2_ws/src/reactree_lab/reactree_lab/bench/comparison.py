@@ -57,23 +57,17 @@ CACHED = Measure(
     name="cached share of input", of=lambda run: _ratio(run.cached_tokens, run.prompt_tokens), is_share=True, digits=3
 )
 SECONDS = Measure(name="seconds", of=lambda run: run.seconds, digits=2)
-#: The rows of the table.
+#: The rows of the table; the last ones say how the language model was asked, and what of it was in vain.
 MEASURES = (
     *(GSR, SSR, DECISIONS, STEPS, EXECUTABLE, LONGEST_INPUT),
     *(MEAN_INPUT, MEAN_OUTPUT, ALL_INPUT, ALL_OUTPUT, CACHED, SECONDS),
-)
-#: How the language model was asked, and what of it was in vain.
-ASKING = (
-    DECISIONS,
+    Measure(name="seconds a decision", of=lambda run: _ratio(run.model_seconds, run.replies), digits=2),
     Measure(name="requests a decision", of=lambda run: _ratio(run.attempts, run.replies), digits=2),
     Measure(name="refused", of=lambda run: _ratio(run.refused_attempts, run.attempts), is_share=True, digits=3),
     Measure(name="repeated", of=lambda run: _ratio(run.repeated_attempts, run.attempts), is_share=True, digits=3),
     Measure(
         name="tokens refused", of=lambda run: _ratio(run.refused_tokens, run.output_tokens), is_share=True, digits=3
     ),
-    Measure(name="seconds a decision", of=lambda run: _ratio(run.model_seconds, run.replies), digits=2),
-    MEAN_INPUT,
-    MEAN_OUTPUT,
 )
 
 #: Further rows if the runs have prices.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from rich.table import Table
 from reactree_lab.bench import plots
 from reactree_lab.bench.comparison import (
     ASKED,
-    ASKING,
     COST,
     GSR,
     LONGEST_INPUT,
@@ -76,7 +75,7 @@ _ASKED = (
 _ASKING = (
     "A decision is one reply that was asked for, also one that ends a node. Refused: the share of requests whose reply "
     "was not taken. Repeated: the share that was the same as an earlier request of the run, byte for byte. Tokens "
-    "refused: the share of the generated tokens. Means as above."
+    "refused: the share of the generated tokens."
 )
 _TESTS = (
     "Two planners are compared on the runs of the same task with the same seed. Success: McNemar's exact test; SSR and "
@@ -158,24 +157,12 @@ class BenchReport:
             for measure in self.measures
         ]
         count = ["runs", *(str(len(runs)) for runs in self.runs.values())]
+        ended = ["ended", *(grouped_by_end(runs) for runs in self.runs.values())]
         longest = ["longest of all, tokens", *(_longest_input(runs) for runs in self.runs.values())]
         after = 1 + [measure.name for measure in MEASURES].index(LONGEST_INPUT.name)
         ratios = [self._against_the_first("context", MEAN_INPUT), self._against_the_first("time", SECONDS)]
         more = filter(None, [self._asked_in_vain(), *ratios])
-        return [["measure", *self.runs], count, *rows[:after], longest, *rows[after:], *more]
-
-    def asking(self) -> list[list[str]]:
-        """Return the rows of the table of what each planner asked, and how its runs ended; its head first."""
-        rows = [
-            [
-                name,
-                *(_figure(estimate(runs, measure), measure, runs) for measure in (GSR, SSR)),
-                *(_mean(runs, measure) for measure in ASKING),
-                grouped_by_end(runs),
-            ]
-            for name, runs in self.runs.items()
-        ]
-        return [["planner", GSR.name, SSR.name, *(measure.name for measure in ASKING), "ended"], *rows]
+        return [["measure", *self.runs], count, ended, *rows[:after], longest, *rows[after:], *more]
 
     def _named(self, measure: Measure) -> str:
         ssr = self.settings.spec.ssr
@@ -197,7 +184,6 @@ class BenchReport:
 
     def parts(self) -> list[str]:
         head, *rows = self.table()
-        head_of_asking, *rows_of_asking = self.asking()
         return [
             heading(self.title, 1),
             escaped(self.headline),
@@ -208,11 +194,9 @@ class BenchReport:
             heading("Planners"),
             table(head, rows),
             _METHOD,
+            _ASKING,
             *([_APPROXIMATE] if self.approximate else []),
             *([_ASKED] if self.settings.person else []),
-            heading("How the model was asked, and how runs ended"),
-            table(head_of_asking, rows_of_asking),
-            _ASKING,
             *self._published(),
             *self._by_size(),
             *self._pairings(),
@@ -456,11 +440,6 @@ def _figure(known: Estimate | None, measure: Measure, runs: Sequence[RunLine]) -
     if known.low is None:
         return text
     return f"{text} ({known.low:.{measure.digits}f}–{known.high:.{measure.digits}f})"
-
-
-def _mean(runs: Sequence[RunLine], measure: Measure) -> str:
-    known = estimate(runs, measure)
-    return _UNKNOWN if known is None else _figure(replace(known, low=None), measure, runs)
 
 
 def _difference(one: Pairing) -> str:

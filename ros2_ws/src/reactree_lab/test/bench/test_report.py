@@ -132,17 +132,12 @@ def test_how_each_planner_asked_the_model_is_told_with_how_its_runs_ended(tmp_pa
         settings=TWO,
     )
     assert cli("lab", "report", folder).code == 0
-    text = (folder / "report.md").read_text(encoding="utf-8").split("how runs ended")[1]
-    table = rows(text)
-    head = table["planner"]
-    react, other = (dict(zip(head, table[name], strict=True)) for name in ("react", r"reactree\_wm"))
+    table = rows((folder / "report.md").read_text(encoding="utf-8"))
     # the means of 14 / 10 and 1, of 4 / 14, 7 / 14 and 50 / 200 and 0
-    assert [react[name] for name in ("requests a decision", "refused", "repeated", "tokens refused")] == [
-        *("1.20", "0.143", "0.250", "0.125"),
-    ]
-    assert (react["seconds a decision"], react["mean input, tokens"]) == ("0.50", "800")
-    assert (react["GSR"][:5], react["ended"]) == ("0.500", "1 stuck, 1 done")
-    assert (other["requests a decision"], other["ended"]) == ("–", "1 done")
+    names = ("requests a decision", "refused", "repeated", "tokens refused", "seconds a decision")
+    assert [table[name][0].split()[0] for name in names] == ["1.20", "0.143", "0.250", "0.125", "0.50"]
+    assert [table[name][1] for name in names] == ["–"] * 5
+    assert table["ended"] == ["1 stuck, 1 done", "1 done"]
 
 
 @pytest.mark.bench
@@ -232,7 +227,7 @@ def test_the_page_opens_with_the_result_and_folds_the_rest(undisturbed: Path, cl
     assert titles[:2] == [["What was run"], ["Planners"]]
     assert [len(some) for some in titles] == [1] * len(folded) == [1] * text.count("</details>")
     tables = sum(one.count("<table>") for one in folded)
-    assert tables == text.count('<div class="wide" tabindex="0" role="region" aria-label="Table: ') > 3
+    assert tables == text.count('<div class="wide" tabindex="0" role="region" aria-label="Table: ') == 3
     assert '<th scope="row">GSR</th>\n<td>' in folded[1]
     assert text.count("<th") == text.count('<th scope="') + text.count("<thead")
     assert "@media (prefers-color-scheme: dark)" in text
