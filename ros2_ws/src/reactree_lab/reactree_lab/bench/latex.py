@@ -51,7 +51,7 @@ def as_latex(runs: Mapping[str, Sequence[RunLine]], found: Sequence[Pairing], no
         [
             escaped(name),
             str(len({run.task_id for run in those})),
-            *(_bold(_value(those, one)) if best(name, one) else _value(those, one) for one in _RANKED),
+            *(f"\\textbf{{{_value(those, one)}}}" if best(name, one) else _value(those, one) for one in _RANKED),
             *(_value(those, one) for one in _MEANS),
         ]
         for name, those in runs.items()
@@ -93,7 +93,3 @@ def _value(runs: Sequence[RunLine], measure: Measure) -> str:
     if measure not in _RANKED or known.low is None:
         return mean
     return f"{mean} ({known.low:.{measure.digits}f}--{known.high:.{measure.digits}f})"
-
-
-def _bold(value: str) -> str:
-    return f"\\textbf{{{value}}}"

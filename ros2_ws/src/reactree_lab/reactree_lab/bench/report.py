@@ -400,7 +400,9 @@ def write_report(folder: Path, console: Console, prices: Mapping[str, Prices] | 
 def write_latex(folder: Path, console: Console) -> None:
     check_modules("reactree lab report", "reactree_lab[bench]", ("scipy",))
     report = BenchReport(folder)
-    text = as_latex(report.runs, report.pairings, [report.title, *report.warnings(), *report.what_was_run()])
+    mark = [_APPROXIMATE] if report.approximate else []
+    notes = [report.title, *report.warnings(), *report.what_was_run(), *mark]
+    text = as_latex(report.runs, report.pairings, notes)
     write_whole(folder / LATEX, text)
     console.print(text, end="", markup=False, highlight=False, soft_wrap=True)
 
