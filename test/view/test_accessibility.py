@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -127,3 +129,22 @@ def test_a_run_that_is_steered(live: Live, open_page: Open, check: Check, look: 
     choose(page, "Tree")
     page.get_by_role("button", name="Cancel").click()
     check(page, "cancel?")
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a small bench."""
+    folder = tmp_path_factory.mktemp("bench")
+    out = str(folder / "out")
+    what = ["--suite", "generated", "--houses", "2", "--planner", "react_wm,reactree_wm", "--llm", "expert"]
+    for words in (["bench", *what, "--limit", "2", "--out", out], ["report", out]):
+        subprocess.run([sys.executable, "-m", "reactree_ros.cli", "lab", *words], check=True, cwd=folder)
+    return folder / "out/report.html"
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_the_report_of_a_bench(report: Path, open_page: Open, check: Check, look: dict[str, Any]) -> None:
+    page = open_page(report.as_uri(), **look)
+    check(page, "report")
+    page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+    check(page, "all open")
