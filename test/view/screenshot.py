@@ -11,6 +11,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from PIL import Image
 from playwright.sync_api import Page, expect, sync_playwright
@@ -30,17 +31,16 @@ from reactree_ros.view.runs import Runs
 from reactree_ros.view.server import ViewServer
 from reactree_ros.view.terminal import Terminal
 
-#: What the tutorials make is kept here, so that it is made once.
-WORK = ROOT / ".venv-view/shown"
-#: Of a PNG: with so few it has a third of the bytes.
-COLOURS = 96
-
 
 def main(folder: Path) -> None:
+    with TemporaryDirectory() as within:
+        run, robot = made("first-run", "first_run.jsonl", within), made("try-a-robot", "run.jsonl", within)
+        take(folder, run, robot, made("compare-planners", "my_bench/report.html", within))
+
+
+def take(folder: Path, run: Path, robot: Path, report: Path) -> None:
     folder.mkdir(exist_ok=True)
-    run = made("first-run", "first_run.jsonl")
     events = read_record(run).events
-    robot, report = made("try-a-robot", "run.jsonl"), made("compare-planners", "my_bench/report.html")
     with sync_playwright() as playwright, ViewServer(Runs(run)) as first, ViewServer(Runs(robot)) as second:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         for scheme in ("light", "dark"):
@@ -56,20 +56,17 @@ def main(folder: Path) -> None:
             page.get_by_role("tab", name="World").click()
             save(page, folder / f"map-{scheme}.png")
             page.goto(report.as_uri())
+            page.locator("details summary").nth(1).click()
             save(page, folder / f"report-{scheme}.png")
             context.close()
         browser.close()
 
 
-def made(tutorial: str, name: str) -> Path:
+def made(tutorial: str, name: str, within: str) -> Path:
     """Carry out the blocks of a tutorial until they have made a file."""
-    folder = WORK / tutorial
-    file = folder / "work" / name
-    if not file.exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        place, blocks = Place.make(folder), blocks_of(ROOT / f"docs/tutorials/{tutorial}.md")
-        while not file.exists():
-            place.carry_out(next(blocks))
+    place, blocks = Place.make(Path(within, tutorial)), blocks_of(ROOT / f"docs/tutorials/{tutorial}.md")
+    while not (file := place.folder / name).exists():
+        place.carry_out(next(blocks))
     return file
 
 
@@ -82,7 +79,7 @@ def go_to(page: Page, decision: str) -> None:
 
 def save(page: Page, path: Path) -> None:
     picture = Image.open(io.BytesIO(page.screenshot(animations="disabled"))).convert("RGB")
-    picture.quantize(COLOURS).save(path, optimize=True)
+    picture.quantize().save(path, optimize=True)
 
 
 def growing(events: Sequence[Event], scheme: str) -> str:
