@@ -49,7 +49,7 @@ help:
 	@echo "make bench-llm    measure decisions of the real engine against rounds, choices and raw clients"
 	@echo "make test-train   train, kill, resume and export a small model, and run it with two engines (torch, 2 GB)"
 	@echo "make docs         build docs/ as a site in docs/_build/html (LINKS=yes: check external links, too)"
-	@echo "make screenshot   remake the pictures of README and docs (two minutes for the runs in them)"
+	@echo "make screenshot   remake the pictures of README and docs (two to four minutes)"
 	@echo "make lock         remake the lock files from pyproject.toml (LOCK_ARGS=--upgrade: with the newest versions)"
 	@echo "make clean        remove everything that the commands above made"
 	@echo "PYTHON=python3.12 chooses the interpreter; ARGS='-k prompt' is passed to pytest (make test: ARGS='-n 0' for one process)."
