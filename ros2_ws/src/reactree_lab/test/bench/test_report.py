@@ -199,7 +199,7 @@ def test_the_report_has_short_names_and_says_once_what_they_stand_for(tmp_path: 
     settings = BenchSettings(suite="generated", suite_settings={"houses": 1}, planners=names)
     lines = [line(name, task, gsr=float(task < 9)) for name in names for task in range(10)]
     folder = bench_of(tmp_path / "out", *lines, settings=settings)
-    (folder / "runs" / "react_wm" / "0" / "3").is_dir()
+    assert (folder / "runs" / "react_wm" / "0" / "3").is_dir()
     ended = cli("lab", "report", folder)
     text, markdown = ((folder / name).read_text(encoding="utf-8") for name in ("report.html", "report.md"))
     plots = "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.svg"))
