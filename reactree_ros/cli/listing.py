@@ -32,12 +32,12 @@ app = typer.Typer(add_completion=False)
 WORDS, OPTIONS, DEFAULTS = "words", "options", "defaults"
 
 
-@app.command("list")
+@app.command("list", epilog="reactree list\nreactree list openai\nreactree list defaults run")
 def listing(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[NAME]",
+            metavar="NAME",
             help="A planner, world, language model, memory or suite by name, or a kind: planners, worlds, models, "
             "memories, suites, options, words, defaults. By default everything, one line each.",
             autocompletion=complete_listed,
@@ -46,7 +46,7 @@ def listing(
     command: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[COMMAND]...",
+            metavar="COMMAND",
             help="After `defaults`: a command, such as `run` or `llm check`, to see all of its options.",
         ),
     ] = None,
@@ -167,7 +167,7 @@ SIGNS = {Level.RIGHT: "ok", Level.NOTE: "--", Level.WRONG: "!!"}
 _STYLES = {Level.RIGHT: "green", Level.NOTE: "dim", Level.WRONG: "bold red"}
 
 
-@doctor_app.command()
+@doctor_app.command(epilog="reactree doctor\nreactree doctor --base-url http://gpu-machine:8000/v1")
 def doctor(
     base_url: Annotated[
         str, typer.Option(help="Check also whether this server answers; empty: $OPENAI_BASE_URL.")

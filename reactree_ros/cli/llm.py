@@ -36,7 +36,7 @@ def llm() -> None:
     """Try a language model."""
 
 
-@app.command("check")
+@app.command("check", epilog="reactree llm check --base-url http://gpu-machine:8000/v1\nreactree llm check --llm small")
 @takes(llm=NamedModel(default="openai"))
 def check(planner: Planner = "", *, llm: Chosen) -> None:
     """Foretell how a language model will do: ask it a planner's own prompt and small questions, and say what to set.

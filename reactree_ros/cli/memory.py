@@ -27,7 +27,7 @@ House = Annotated[str, typer.Option(help="Which of the file's houses; by default
 Name = Annotated[str, typer.Argument(help="A thing by its name, or all of a word.")]
 
 
-@app.command("import")
+@app.command("import", epilog="reactree memory import experiences.jsonl --memory household.db")
 def memory_import(
     source: Annotated[Path, typer.Argument(help="JSON lines in the recordings' format.")],
     memory: Memory,
@@ -55,7 +55,7 @@ def memory_import(
     )
 
 
-@app.command("export")
+@app.command("export", epilog="reactree memory export experiences.jsonl --memory household.db")
 def memory_export(out: Annotated[Path, typer.Argument(help="A file that ends in .jsonl.")], memory: Memory) -> None:
     """Export a whole memory in the recordings' format."""
     from reactree_ros.memory.recorded import export_experiences
@@ -66,7 +66,7 @@ def memory_export(out: Annotated[Path, typer.Argument(help="A file that ends in 
     say(f"{count} experiences written to {out}")
 
 
-@app.command("show")
+@app.command("show", epilog="reactree memory show --memory household.db")
 def memory_show(memory: Memory) -> None:
     """Show the contents of a memory."""
     memory.check_exists()
@@ -86,7 +86,7 @@ def memory_show(memory: Memory) -> None:
     Console().print(table)
 
 
-@app.command("search")
+@app.command("search", epilog='reactree memory search "find and pick up the apple" --memory household.db')
 def memory_search(
     text: Annotated[str, typer.Argument(help="A subgoal.")],
     memory: Memory,
@@ -118,7 +118,7 @@ def _opened(file: Path, house: str) -> HouseMap:
     return open_map(file, house or next(iter(houses), ""))
 
 
-@maps.command("list")
+@maps.command("list", epilog="reactree memory map list home.map")
 def map_list(file: File, house: House = "") -> None:
     """List the things: where each is taken to be, how sure that is, and how long such things stay where they are."""
     from reactree_ros.memory.house_map import ago
@@ -133,7 +133,7 @@ def map_list(file: File, house: House = "") -> None:
     Console().print(table)
 
 
-@maps.command("show")
+@maps.command("show", epilog="reactree memory map show apple home.map")
 def map_show(name: Name, file: File, house: House = "") -> None:
     """Show where a thing, or things of a word, may be, and every place where each was found or looked for in vain."""
     from reactree_ros.memory.house_map import ago
@@ -155,7 +155,7 @@ def map_show(name: Name, file: File, house: House = "") -> None:
         say(f"  {_at(place)}: {sure:.0%}")
 
 
-@maps.command("forget")
+@maps.command("forget", epilog="reactree memory map forget apple home.map")
 def map_forget(name: Name, file: File, house: House = "") -> None:
     """Forget a thing, or all things of a word."""
     with _opened(file, house) as kept:
@@ -165,7 +165,7 @@ def map_forget(name: Name, file: File, house: House = "") -> None:
     say(f"{count} forgotten")
 
 
-@maps.command("export")
+@maps.command("export", epilog="reactree memory map export things.jsonl home.map")
 def map_export(
     out: Annotated[Path, typer.Argument(help="A file of JSON lines, one a thing.")], file: File, house: House = ""
 ) -> None:
@@ -178,7 +178,7 @@ def map_export(
     say(f"{len(lines)} things written to {out}")
 
 
-@maps.command("import")
+@maps.command("import", epilog="reactree memory map import things.jsonl home.map")
 def map_import(
     source: Annotated[Path, typer.Argument(help="JSON lines, as `reactree memory map export` writes them.")],
     file: File,

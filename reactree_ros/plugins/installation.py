@@ -48,6 +48,12 @@ def install_requirements(*requirements: str) -> str:
     )
 
 
+def is_command(text: str) -> bool:
+    """Return whether a text is a line for a shell: of :func:`install_requirements`, or one of `reactree`."""
+    is_line = re.match(r"(\S+|'[^']+') -m pip install |reactree ", text) is not None
+    return is_line and not re.search("[,;:] | in the ", text)
+
+
 def check_own_requirements() -> None:
     """Raise ImportError if a requirement has no fitting version here; a program of ours ends with that line alone."""
     if lacked := lacking("reactree_ros"):

@@ -37,7 +37,10 @@ MAPS: Registry[Callable[..., dict[str, Any]]] = Registry(
 OPTIONS = {"robot": "pyrobosim", "regions": "nav2", "labels": "scene-graph"}
 
 
-@app.command("map")
+@app.command(
+    "map",
+    epilog="reactree robot map semantic_map.yaml\nreactree robot map graph.json --from scene-graph --out map.yaml",
+)
 def robot_map(
     source: Annotated[Path, typer.Argument(help="The file: a semantic map, or what one is made from.")],
     kind: Annotated[
@@ -94,7 +97,7 @@ def robot_map(
     console.print(f"{out or source}: {said}{verdict}", markup=False, highlight=False)
 
 
-@app.command("check")
+@app.command("check", epilog="reactree robot check robot.yaml --policy skill_policy.yaml")
 def robot_check(
     config: Annotated[Path, typer.Argument(help="The robot's configuration, a file like robot.yaml.")],
     patience: Annotated[float, typer.Option(min=0.1, help="Longest wait for whatever should be there, in s.")] = 5.0,
@@ -141,10 +144,11 @@ app.command(
     "try",
     help="Carry out an instruction in a world made of a robot's declarations, without ROS.\n\nSkills need what they "
     "require, and have their effects. You decide, unless --llm names what does. Exit codes: see `reactree run`.",
+    epilog='reactree robot try robot.yaml "Bring the pills to Anna" --condition people=false --view',
 )(command_in(_Tried(), "person"))
 
 
-@app.command("examples")
+@app.command("examples", epilog="reactree robot examples robot.yaml tasks.yaml examples.jsonl")
 @takes(llm=OtherModel(), options=RunOptionsGiven())
 def robot_examples(
     robot: Annotated[str, typer.Argument(help="The robot's configuration, a file like robot.yaml.")],
@@ -175,7 +179,7 @@ def robot_examples(
     raise typer.Exit(NOT_ACHIEVED if missed else 0)
 
 
-@app.command()
+@app.command(epilog="reactree robot answer")
 def answer(
     planner_node: Annotated[
         str,

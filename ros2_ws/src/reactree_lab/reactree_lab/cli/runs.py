@@ -39,7 +39,7 @@ class ReplayWorld(str, enum.Enum):
     SYMBOLIC = "symbolic"
 
 
-@recordings_app.command()
+@recordings_app.command(epilog="reactree lab recordings reactree_wm.jsonl --tasks tasks.json")
 def recordings(
     trajectories: Annotated[
         Path,
@@ -107,7 +107,7 @@ def recordings(
 import_app = typer.Typer(add_completion=False)
 
 
-@import_app.command("import")
+@import_app.command("import", epilog="reactree lab import reactree_wm.jsonl --out records")
 def import_(
     trajectories: Annotated[
         list[Path], typer.Argument(help="The authors' recorded runs of WAH-NL or ALFRED: JSON lines.")
@@ -140,7 +140,9 @@ def import_(
 bench_app = typer.Typer(add_completion=False)
 
 
-@bench_app.command()
+@bench_app.command(
+    epilog="reactree lab bench --suite generated --houses 10 --planner react_wm,reactree_wm --out my_bench"
+)
 @takes(suite=Named(SUITES, "suite", default=""), llm=NamedModel(), options=RunOptionsGiven(without=["seed"]))
 def bench(
     out: Annotated[Path, typer.Option(help="Folder for the results; an unfinished bench in it is resumed.")],
@@ -221,7 +223,7 @@ def bench(
 report_app = typer.Typer(add_completion=False)
 
 
-@report_app.command()
+@report_app.command(epilog="reactree lab report my_bench")
 def report(
     folder: Annotated[Path, typer.Argument(help="The --out folder of `reactree lab bench`, finished or not.")],
     prices: Annotated[
@@ -239,7 +241,7 @@ def report(
 bootstrap_app = typer.Typer(add_completion=False)
 
 
-@bootstrap_app.command()
+@bootstrap_app.command(epilog="reactree lab bootstrap --tasks train.json --llm small --memory trained.db")
 @takes(suite=Named(SUITES, "suite"), llm=NamedModel(), options=RunOptionsGiven())
 def bootstrap(
     memory: Annotated[NamedMemory, memory_option("The episodic memory to fill; an unfinished one is continued.")],
