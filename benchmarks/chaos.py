@@ -260,7 +260,7 @@ class Declared(Household):
         self._said.append(said.removeprefix("Act: "))
 
     def ended(self, said: SkillEnded) -> None:
-        """Note the end of a skill; none that is denied, or is no skill, may be done."""
+        """Note the end of a skill; none that is denied, or is not a skill, may be done."""
         if said.outcome != ExecuteSkill.Result.DONE:
             return
         try:

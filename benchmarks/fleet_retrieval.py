@@ -164,7 +164,7 @@ def main() -> None:
     parser.add_argument("--url", help="a server that is filled already with one of the sizes")
     given = parser.parse_args()
     os.environ["PGPASSWORD"] = PASSWORD
-    link.MOST_COPIES = 0  # they are no part of what is measured
+    link.MOST_COPIES = 0  # they are not part of what is measured
     print(f"{os.cpu_count()} cores, numpy {np.__version__}; medians over {given.queries} queries")
     print("experiences  product ms  search ms  first ms  /product  found  index s")
     for size in given.sizes:

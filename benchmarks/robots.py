@@ -88,7 +88,7 @@ def compare(name: str, count: int, source: Iterator[tuple[str, Callable[[int], W
         instruction, make = next(source)
         for robots in (1, 2, 3):
             with make(robots) as world:
-                world.observe().result(LOADED_WITHIN)  # loading the world is no robot's work
+                world.observe().result(LOADED_WITHIN)  # loading the world is not a robot's work
                 run = Episode(instruction, world=world, model=ExpertModel(), planner=planner("reactree_wm"))
                 result = run.run()
             if not any(isinstance(one, Parallel) for one in run.root.iterate()):

@@ -54,7 +54,7 @@ def declared(name: str, ports: Mapping[str, bool]) -> Skill:
 def came_of(path: Path, seconds: float, ports: Ports) -> tuple[str, str]:
     """Return why a file is refused, with node and line, before and after its leaves are declared; empty if it is read.
 
-    Before, what is no node is taken for a skill, and so is a subtree that is missing.
+    Before, what is not a node is taken for a skill, and so is a subtree that is missing.
     """
 
     def late(*_: Any) -> None:

@@ -330,12 +330,12 @@ class Broken(Person):
         self.kept.append(pending)
         if self._how == "cancels":
             pending.cancel()
-        if self._how == "answers with what is no answer":
+        if self._how == "answers with what is not an answer":
             pending.succeed("yes")  # type: ignore[arg-type]
         return pending
 
 
-@pytest.mark.parametrize("how", ["raises", "fails", "cancels", "answers with what is no answer", "is silent"])
+@pytest.mark.parametrize("how", ["raises", "fails", "cancels", "answers with what is not an answer", "is silent"])
 def test_however_the_way_to_the_person_fails(how: str) -> None:
     way = Broken(how)
     home = Home({"root": [f"Act: {STOVE}", f"Act: {FRIDGE}", END]}, person=lambda _: way, seconds=0.05)

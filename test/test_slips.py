@@ -236,12 +236,16 @@ OFFICE = CONFIG / "robots/office.yaml"
 @pytest.mark.parametrize(
     ("place", "value", "said"),
     [
-        (("battery", "charge", "skill"), "dokc", "'dokc' is no skill; one starts with "),
-        (("battery", "charge", "skill"), "navigate to printr", "'printr' is no place here; did you mean 'printer'?"),
-        (("skills", "wipe", "parameters", "place"), {"place": ["printr"]}, "no place here; did you mean 'printer'?"),
-        (("skills", "hand over", "parameters", "person"), {"person": ["Ana"]}, "no person here; did you mean 'Anna'?"),
+        (("battery", "charge", "skill"), "dokc", "'dokc' is not a skill; one starts with "),
+        (("battery", "charge", "skill"), "navigate to printr", "'printr' is not a place here; did you mean 'printer'?"),
+        (("skills", "wipe", "parameters", "place"), {"place": ["printr"]}, "not a place here; did you mean 'printer'?"),
+        (
+            ("skills", "hand over", "parameters", "person"),
+            {"person": ["Ana"]},
+            "not a person here; did you mean 'Anna'?",
+        ),
         (("skills", "dock", "wording"), "take a picture", "'take a picture' may be skill 'dock', too"),
-        (("skills", "press floor", "parameters", "floor"), {"number": {"from": 6, "to": 1}}, "are no numbers"),
+        (("skills", "press floor", "parameters", "floor"), {"number": {"from": 6, "to": 1}}, "are not numbers"),
         (("conditions", "paper", "holds"), {"above": 3, "below": 3}, "no number is above 3 and below 3"),
         (("triggers", "refill", "when"), "no papr", "did you mean 'no paper'?"),
         (
@@ -280,14 +284,17 @@ NODE = '<root BTCPP_format="4"><BehaviorTree ID="t" _goal="do it">\n{}</Behavior
 @pytest.mark.parametrize(
     ("node", "said"),
     [
-        ('<navigat place="printer"/>', "'navigat' is no node and no skill here; did you mean 'navigate'?"),
+        ('<navigat place="printer"/>', "'navigat' is not a node and no skill here; did you mean 'navigate'?"),
         ('<navigate plce="printer"/>', "there is no port 'plce'; did you mean 'place'?"),
-        ('<navigate place="printr"/>', "place: 'printr' is no place here; did you mean 'printer'?"),
-        ('<Skill wording="navigate to printr"/>', "place: 'printr' is no place here; did you mean 'printer'?"),
+        ('<navigate place="printr"/>', "place: 'printr' is not a place here; did you mean 'printer'?"),
+        ('<Skill wording="navigate to printr"/>', "place: 'printr' is not a place here; did you mean 'printer'?"),
         ('<Skill wording="wipe printer"/>', "'wipe printer' is not said as 'wipe {place} for {seconds} s'"),
-        ('<hand_over thing="jug 1" person="Ana"/>', "person: 'Ana' is no person here; did you mean 'Anna'?"),
-        ('<Search of="stapeler" finds="{{it}}"/>', "of: 'stapeler' is no thing here; did you mean 'stapler'?"),
-        ('<Search of="stapler" finds="{{it}}" order="desc"/>', "order: 'desc' is no thing here; did you mean 'desk'?"),
+        ('<hand_over thing="jug 1" person="Ana"/>', "person: 'Ana' is not a person here; did you mean 'Anna'?"),
+        ('<Search of="stapeler" finds="{{it}}"/>', "of: 'stapeler' is not a thing here; did you mean 'stapler'?"),
+        (
+            '<Search of="stapler" finds="{{it}}" order="desc"/>',
+            "order: 'desc' is not a thing here; did you mean 'desk'?",
+        ),
         ('<Holds condition="the printer has papers"/>', "'the printer has papers' may not stand here; what may: the"),
     ],
 )

@@ -30,7 +30,7 @@ ASKS_MEMORY = (RECALL, RETRIEVE)
 OK = "OK."
 
 
-#: The fields of a record's turns and decisions that are no arguments.
+#: The fields of a record's turns and decisions that are not arguments.
 RECORDED = frozenset(
     {"e", "t", "node", "decisions", "steps", "reason", "anew", "told", "about", "said", "saw", "robot", "id", "text"}
     | {"system", "examples", "rule"}  # of a prompt's start
@@ -312,14 +312,14 @@ def check_kind(kind: type[Decision]) -> None:
     try:
         groups = re.compile(kind.spellings).groups
     except re.error as error:
-        raise UserError(f"{who}: 'spellings' is no regular expression: {error}") from error
+        raise UserError(f"{who}: 'spellings' is not a regular expression: {error}") from error
     if groups:
         raise UserError(f"{who}: 'spellings' has groups; write them as (?:…)")
     kind.check()
 
 
 class MalformedDecision(ValueError):
-    """A reply that is no decision; the message says what is wrong, for the model and for people."""
+    """A reply that is not a decision; the message says what is wrong, for the model and for people."""
 
 
 def split_subgoals(line: str, *, keep_and: bool = False) -> tuple[str, ...]:

@@ -56,7 +56,7 @@ class Grammar(abc.ABC):
     questions: int | None = None  # how many questions may still be asked of a person; None: there is nobody to ask
     more: Sequence[str] = ()  # the further kinds of decision that may be said, by their names
     offers: Sequence[Offer] = ()  # declared skills that may be said, too, with what may stand in their places
-    longest_thought: int = 0  # the longest thought, in characters; 0: a thought is no decision that may be said
+    longest_thought: int = 0  # the longest thought, in characters; 0: a thought is not a decision that may be said
     form: Form = Form.LINES  # how a decision is written
     by_subgoals: ClassVar[bool] = False  # whether a subgoal comes with its first action, as HiAgent has it
 

@@ -27,7 +27,7 @@ def shortened(text: str, longest: int = 80) -> str:
 
 
 class Mark(enum.Enum):
-    """What a label announces that is no kind of decision, with how it is spelt."""
+    """What a label announces that is not a kind of decision, with how it is spelt."""
 
     ARGUMENT = "action[ _-](?:input|arguments?)|input|arguments?"  # what an act that was named before is done to
     FLOW = "control[ _-]?flow"
@@ -167,7 +167,7 @@ _MARKS = ("Mn", "Me", "Cf")
 #: How many characters of a line say how it begins.
 _BEGIN = 200
 _SPEAKERS = "system|user|human|person|owner|operator|developer|assistant|tool|function|administrator|admin|root"
-#: How lines of prompts begin that are no labels of decisions: what the run tells, frames, speakers, code.
+#: How lines of prompts begin that are not labels of decisions: what the run tells, frames, speakers, code.
 _OWN_LINES = (
     r"(?:ok|okay)[.!]?\s*$|ok\.\s"
     r"|your (?:\w{1,12} )?(?:task|primary goal|goal|expansion) (?:is|failed)|to achieve this, you should perform"

@@ -206,23 +206,25 @@ def _read(declared: Any, parameters: Mapping[str, Any], *, is_so: bool = True) -
 
 def _about(about: Any, parameters: Mapping[str, Any]) -> str:
     if not isinstance(about, str) or not about.strip():
-        raise ValueError(f"{shortened_line(repr(about), 60)} is no name; write a name, a word or a parameter in braces")
+        raise ValueError(
+            f"{shortened_line(repr(about), 60)} is not a name; write a name, a word or a parameter in braces"
+        )
     return check_template(about, tuple(parameters))
 
 
 def _number(name: str, declared: Any, parameters: Mapping[str, Any]) -> Need:
     given = _mapping(declared)
     if name not in parameters:
-        raise ValueError(f"number: '{name}' is no parameter; {did_you_mean(str(name), parameters)}")
+        raise ValueError(f"number: '{name}' is not a parameter; {did_you_mean(str(name), parameters)}")
     for word in given:
         if word not in _BOUNDS:
-            raise ValueError(f"number.{name}: '{word}' is no bound; {did_you_mean(str(word), _BOUNDS)}")
+            raise ValueError(f"number.{name}: '{word}' is not a bound; {did_you_mean(str(word), _BOUNDS)}")
     numbers = [given.get(word) for word in _BOUNDS[:2]]
     if numbers == [None, None] or not all(one is None or type(one) in (int, float) for one in numbers):
         raise ValueError(f"number.{name}: say at_least or at_most, such as {{at_most: 0.8}}")
     condition = given.get(_WHILE, "")
     if not isinstance(condition, str):
-        raise ValueError(f"number.{name}.while: {condition!r} is no condition; name one")
+        raise ValueError(f"number.{name}.while: {condition!r} is not a condition; name one")
     limits = Limits(numbers[0], numbers[1], condition)
     return Need(NUMBER, (name,), lasts=bool(condition), limits=limits)
 

@@ -23,7 +23,7 @@ class Outcome(enum.Enum):
     The world refused it and nothing moved, or it had :attr:`Observation.begun` and was stopped.
     """
     UNKNOWN_SKILL = "unknown_skill"
-    """It is no skill of this world, or names a thing that is not there."""
+    """It is not a skill of this world, or names a thing that is not there."""
     REFUSED_BY_POLICY = "refused_by_policy"
     """The skill policy forbids it, or the person who was asked did; the world was not asked."""
     EXECUTION = "execution"
@@ -37,7 +37,7 @@ class Outcome(enum.Enum):
     HALTED = "halted"
     """Nothing may move now, as by an emergency stop: it did not begin, or was stopped."""
     WORLD_UNAVAILABLE = "world_unavailable"
-    """What executes skills does not answer: the task ends, and is no result."""
+    """What executes skills does not answer: the task ends, and is not a result."""
 
 
 #: How a skill ends that never began, or was stopped before it could do what it is for.

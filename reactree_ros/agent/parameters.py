@@ -217,7 +217,7 @@ class Named(Enumerable):
             raise ParameterError(self.no_such(name, names))
 
     def no_such(self, name: str, known: Sequence[str]) -> str:
-        return f"'{name}' is no {type(self).__name__.lower()} here; {nearest_or_some(name, known)}"
+        return f"'{name}' is not a {type(self).__name__.lower()} here; {nearest_or_some(name, known)}"
 
     def words(self) -> str:
         kind = type(self).__name__.lower()
@@ -276,7 +276,7 @@ class Choice(Enumerable):
 
     def __post_init__(self) -> None:
         if not self.choices or len({words(one) for one in self.choices} - {()}) < len(self.choices):
-            raise ValueError(f"{list(self.choices)} is no choice: name options that differ in their words")
+            raise ValueError(f"{list(self.choices)} is not a choice: name options that differ in their words")
 
     def options(self, now: Sequence[str] | None = None) -> Sequence[str]:
         return self.choices if now is None else [one for one in self.choices if one in now]
@@ -287,7 +287,7 @@ class Choice(Enumerable):
     @classmethod
     def from_data(cls, settings: Any) -> Parameter:
         if not isinstance(settings, list):
-            raise TypeError(f"{shortened_line(repr(settings), 60)} is no list of options")
+            raise TypeError(f"{shortened_line(repr(settings), 60)} is not a list of options")
         return cls(tuple(map(_named, settings)))
 
     def as_data(self) -> Any:
@@ -333,7 +333,7 @@ class Boolean(Enumerable):
     def from_data(cls, settings: Any) -> Parameter:
         if settings is not None and not (isinstance(settings, list) and len(settings) == 2):
             said = shortened_line(repr(settings), 60)
-            raise TypeError(f"{said} are no two words; write the one for true first, like [open, closed]")
+            raise TypeError(f"{said} are not two words; write the one for true first, like [open, closed]")
         return cls(*map(_named, settings or ()))
 
     def as_data(self) -> Any:
@@ -345,7 +345,7 @@ class Number(Parameter):
     """A number within bounds, in steps; a whole number if the least and the step are.
 
     Raises:
-        ValueError: The bounds are no bounds, or there are more than :data:`MOST_VALUES` values between them.
+        ValueError: The bounds are not bounds, or there are more than :data:`MOST_VALUES` values between them.
     """
 
     least: float  # the least that may be said
@@ -357,7 +357,7 @@ class Number(Parameter):
         whole = isinstance(self.least, int) and isinstance(self.most, int)
         object.__setattr__(self, "step", self.step or (1 if whole else 0.01))
         if not all(map(math.isfinite, (self.least, self.most, self.step))) or self.step < 0 or self.least > self.most:
-            said = f"from {self.least} to {self.most} by {self.step} are no numbers"
+            said = f"from {self.least} to {self.most} by {self.step} are not numbers"
             raise ValueError(f"{said}; write the least first, and steps of more than 0")
         if (self.most - self.least) / self.step > MOST_VALUES:
             raise ValueError(
@@ -421,7 +421,7 @@ class Number(Parameter):
         unit = given.pop("unit", "")
         if given or not isinstance(unit, str) or not all(map(_is_number, numbers)):
             said = shortened_line(repr(settings), 60)
-            raise TypeError(f"{said} is no number; write it like {{from: 0, to: 2.0, by: 0.1, unit: m}}")
+            raise TypeError(f"{said} is not a number; write it like {{from: 0, to: 2.0, by: 0.1, unit: m}}")
         return cls(numbers[0], numbers[1], numbers[2], unit)
 
     def as_data(self) -> Any:
@@ -501,7 +501,7 @@ class Text(Parameter):
         if settings is None:
             return cls()
         if isinstance(settings, bool) or not isinstance(settings, int):
-            raise TypeError(f"{shortened_line(repr(settings), 60)} is no number of characters")
+            raise TypeError(f"{shortened_line(repr(settings), 60)} is not a number of characters")
         return cls(settings)
 
     def as_data(self) -> Any:
@@ -543,7 +543,7 @@ class List(Parameter):
         if not isinstance(self.of, Named | Choice | Number | Text) or self.of.default is not None:
             raise ValueError(f"a list is of names, options, numbers or texts, without a default, not {self.of.words()}")
         if isinstance(self.most, bool) or not isinstance(self.most, int) or not 1 <= self.most <= LONGEST_LIST:
-            raise ValueError(f"most: {self.most!r} is no number from 1 to {LONGEST_LIST}")
+            raise ValueError(f"most: {self.most!r} is not a number from 1 to {LONGEST_LIST}")
 
     def options(self, now: Sequence[str] | None = None) -> Sequence[str] | None:
         return None if (options := self.of.options(now)) is None or options else ()  # (): nothing may be listed
@@ -719,7 +719,7 @@ def _is_number(value: object) -> bool:
 
 def _named(value: object) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise TypeError(f"{shortened_line(repr(value), 60)} is no name; put it in quotes")
+        raise TypeError(f"{shortened_line(repr(value), 60)} is not a name; put it in quotes")
     return value
 
 
@@ -741,7 +741,7 @@ def parameter_of(declared: Any) -> Parameter:
     if len(kinds) != 1 or kinds[0] not in PARAMETERS:
         known = ", ".join(PARAMETERS)
         said = shortened_line(", ".join(map(str, declared)) if isinstance(declared, Mapping) else repr(declared), 60)
-        raise ValueError(f"'{said}' is no kind of parameter; name one of {known}{or_nearest(said, PARAMETERS)}")
+        raise ValueError(f"'{said}' is not a kind of parameter; name one of {known}{or_nearest(said, PARAMETERS)}")
     try:
         one = PARAMETERS[kinds[0]].from_data(declared[kinds[0]])
         one = replace(one, most=declared["most"]) if isinstance(one, List) and "most" in declared else one

@@ -138,9 +138,9 @@ def _measured(data: bytes) -> tuple[str, int, int]:
         with opened(data) as found:
             return f"image/{str(found.format).lower()}", *found.size
     except ImportError:
-        raise ValueError(needs_pillow("a picture that is no PNG")) from None
+        raise ValueError(needs_pillow("a picture that is not a PNG")) from None
     except Exception as error:  # Pillow's readers raise what they like
-        raise ValueError(f"is no PNG or JPEG ({len(data):,} bytes)") from error
+        raise ValueError(f"is not a PNG or JPEG ({len(data):,} bytes)") from error
 
 
 #: What may be answered to a question with an answer. The last: the picture does not show it.

@@ -81,9 +81,9 @@ class Skill:
             raise ValueError(f"returns: '{odd}' has a dot, which is for the parts of a value; write _ instead")
         for what, about in self.effect.items():
             if what not in EFFECTS:
-                raise ValueError(f"effect: '{what}' is no effect; {did_you_mean(what, EFFECTS)}")
+                raise ValueError(f"effect: '{what}' is not an effect; {did_you_mean(what, EFFECTS)}")
             if what != "away" and about not in self.parameters and (meant := or_nearest(about, self.parameters)):
-                raise ValueError(f"effect.{what}: '{about}' is no parameter{meant}")
+                raise ValueError(f"effect.{what}: '{about}' is not a parameter{meant}")
             check_template(about, tuple(self.parameters))
             self._check_about(f"effect.{what}", about, List | Boolean | Pose)
         for need in self.requires:
@@ -263,13 +263,13 @@ def _needs(declared: Any, parameters: Mapping[str, Parameter]) -> tuple[Need, ..
 
 def _line(value: Any, what: str) -> str:
     if not isinstance(value, str) or "\n" in value.strip():
-        raise ValueError(f"{what}: {shortened_line(repr(value), 60)} is no line of text")
+        raise ValueError(f"{what}: {shortened_line(repr(value), 60)} is not a line of text")
     return value.strip()
 
 
 def _list(value: Any, what: str) -> Sequence[Any]:
     if not isinstance(value, list | tuple):
-        raise ValueError(f"{what}: {shortened_line(repr(value), 60)} is no list; write it like [base, arm]")
+        raise ValueError(f"{what}: {shortened_line(repr(value), 60)} is not a list; write it like [base, arm]")
     return value
 
 
@@ -355,7 +355,7 @@ class Offer:
         for name in self.now:
             if name not in self.skill.parameters:
                 meant = or_nearest(name, self.skill.parameters)
-                raise ValueError(f"'{shortened_line(name, 60)}' is no place of '{self}'{meant}")
+                raise ValueError(f"'{shortened_line(name, 60)}' is not a place of '{self}'{meant}")
 
     def __str__(self) -> str:
         return self.skill.wording
@@ -410,7 +410,7 @@ Offered = str | Offer
 
 
 def offered_of(data: Any) -> Offered:
-    """Return what a record or a message offers; a ValueError if it is no offer."""
+    """Return what a record or a message offers; a ValueError if it is not an offer."""
     if isinstance(data, str):
         return data
     fields = _mapping(data, "an offer")
@@ -456,7 +456,7 @@ def helping(need: Need, values: Mapping[str, Value], facts: Facts, skills: Itera
 def read_skill(said: str, skills: Sequence[Skill]) -> SkillCall:
     """Read a text as one of some skills, whatever may stand in its places now. Raises ParameterError.
 
-    Of several skills whose words it has, those with the most words of their own count: ``open drawer 9`` is no ``open
+    Of several skills whose words it has, those with the most words of their own count: ``open drawer 9`` is not ``open
     {thing}`` if there is an ``open drawer {number}``, even if there are only six drawers.
     """
     return _read_skill(said, tuple(skills))
@@ -487,7 +487,7 @@ def _read_skill(said: str, skills: tuple[Skill, ...]) -> SkillCall:
     verbs, words = list(dict.fromkeys(skill.verb for skill in skills)), said.split()
     near = (or_nearest(" ".join(words[: len(verb.split())]), [verb]) for verb in verbs)
     meant = next(filter(None, near), "")
-    raise ParameterError(f"'{shortened_line(said, 80)}' is no skill; one starts with {', '.join(verbs)}{meant}")
+    raise ParameterError(f"'{shortened_line(said, 80)}' is not a skill; one starts with {', '.join(verbs)}{meant}")
 
 
 def check_told_apart(skill: Skill, others: Iterable[Skill]) -> None:

@@ -45,12 +45,12 @@ def check_template(template: str, known: Collection[str]) -> str:
     Python's own can reach into what is put in (``{word.__class__}``), and make it wide (``{word:>999999999}``).
     """
     if not isinstance(template, str):  # of a file, if it may be anything
-        raise ValueError(f"{str(template)[:80]!r} is no text with place-holders")
+        raise ValueError(f"{str(template)[:80]!r} is not text with place-holders")
     named = " and ".join(f"{{{name}}}" for name in known) or "none"
     try:
         parts = list(string.Formatter().parse(template[: LONGEST_TEMPLATE + 1]))
     except ValueError as error:
-        raise ValueError(f"{template[:80]!r} is no text with place-holders: {error}") from None
+        raise ValueError(f"{template[:80]!r} is not text with place-holders: {error}") from None
     if len(template) > LONGEST_TEMPLATE:
         raise ValueError(f"{template[:80]!r}… is longer than {LONGEST_TEMPLATE} characters")
     for _, name, spec, conversion in parts:

@@ -103,7 +103,7 @@ Turn = Told | Said | Saw
 
 
 class Unreadable(ValueError):
-    """A reply that is no decision that may be said; the message is one line that says why, for the model and people.
+    """A reply that is not a decision that may be said; the message is one line that says why, for the model and people.
 
     ``decision`` is what it would be, as far as that can be told, such as a skill that is not available.
     """
@@ -209,7 +209,7 @@ def turn_from_dict(values: Mapping[str, Any]) -> Turn:
             return Saw(text_of(values["saw"]))
         return Said(text_of(values["said"]), decision_from_dict(values))
     except (KeyError, TypeError) as error:
-        raise ValueError(f"is no turn: {str(values)[:80]!r}") from error
+        raise ValueError(f"is not a turn: {str(values)[:80]!r}") from error
 
 
 def text_in(turns: Iterable[Mapping[str, Any]]) -> str:
@@ -219,7 +219,7 @@ def text_in(turns: Iterable[Mapping[str, Any]]) -> str:
             [one["told"] if "told" in one else one["said"] if "said" in one else one["saw"] for one in turns]
         )
     except (KeyError, TypeError) as error:
-        raise ValueError(f"one is no turn: {error}") from error
+        raise ValueError(f"one is not a turn: {error}") from error
 
 
 def decision_from_dict(values: Mapping[str, Any]) -> Decision | None:

@@ -229,7 +229,7 @@ class Wording:
         def text_of(match: re.Match[str]) -> str:
             value = value_of(match[1]) if match[1] in self.given else match[0]
             if isinstance(value, bool) or not isinstance(value, str | int | float):
-                raise ParameterError(f"{match[0]} is no text")
+                raise ParameterError(f"{match[0]} is not text")
             return str(value)
 
         if isinstance(self.parameters[name], Text):
@@ -404,7 +404,7 @@ class Wording:
             if name is None or name in given:
                 takes = ", ".join(self.parameters) or "nothing"
                 raise ParameterError(
-                    f"'{shortened_line(key, 40)}' is no parameter of '{self.template}', which takes {takes}"
+                    f"'{shortened_line(key, 40)}' is not a parameter of '{self.template}', which takes {takes}"
                 )
             given[name] = self._taken(name, value, now)
         for name, parameter in self.parameters.items():

@@ -69,7 +69,7 @@ class DefaultsFile:
     def check(self) -> None:
         for name, table in self.tables.items():
             if name not in (ALL, *COMMANDS.names):
-                raise UserError(f"{self.path}: '{name}' is no command; {did_you_mean(name, (ALL, *COMMANDS.names))}")
+                raise UserError(f"{self.path}: '{name}' is not a command; {did_you_mean(name, (ALL, *COMMANDS.names))}")
             if not isinstance(table, Mapping):
                 raise UserError(f"{self.path}: '{name}' must be a table: write [{name}], and its options below")
 
@@ -87,7 +87,7 @@ class DefaultsFile:
             below = sorted(path[1] for path in commands if path[0] == group)
             for _, name, _ in self._entries((group,)):
                 if name not in below:
-                    yield f"{self.path}: '{group}.{name}' is no command; {did_you_mean(name, below)}"
+                    yield f"{self.path}: '{group}.{name}' is not a command; {did_you_mean(name, below)}"
         found = dict[str, None]()
         for path, command in commands.items():
             for entry in self._entries((ALL,), path):

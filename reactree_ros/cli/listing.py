@@ -84,7 +84,7 @@ def _list_defaults(words: tuple[str, ...]) -> None:
     say(in_one_line(str(file.path) if file.path.exists() else f"There is no {file.path}"), "dim")
     commands = {path: command for path, command in every_command() if path[: len(words)] == words}
     if not commands:
-        raise UserError(f"'{' '.join(words)}' is no command; {did_you_mean(words[0], COMMANDS.names)}")
+        raise UserError(f"'{' '.join(words)}' is not a command; {did_you_mean(words[0], COMMANDS.names)}")
     table = Table("command", "option", "value", "from", box=None, pad_edge=False)
     for path, command in commands.items():
         defaults = file.defaults(path, command)
@@ -105,7 +105,7 @@ def _show_one(name: str, registries: Mapping[str, Registry[Any]]) -> None:
         known = [*registries, WORDS, OPTIONS, DEFAULTS]
         known += [one for registry in registries.values() for one in registry.names]
         hint = or_nearest(name, known) or "; `reactree list` shows all names"
-        raise UserError(f"'{name}' is no known name{hint}")
+        raise UserError(f"'{name}' is not a known name{hint}")
     for kind, registry in found.items():
         _show(kind, [registry.get(plain)])
 

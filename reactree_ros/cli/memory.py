@@ -200,7 +200,7 @@ def things_in(source: Path) -> list[Any]:
             things.append(parse_json(line))
             check_values(things[-1])
         except ValueError as error:
-            raise UserError(f"{source}:{number}: no JSON: {error}") from None
+            raise UserError(f"{source}:{number}: is not JSON: {error}") from None
     return things
 
 

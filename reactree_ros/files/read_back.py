@@ -52,7 +52,7 @@ def text_of(path: Path, *, most: int = LARGEST_FILE) -> str:
     try:
         return bytes_of(path, most=most).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UserError(f"{path}: is no text in UTF-8: {error.reason} at byte {error.start}") from error
+        raise UserError(f"{path}: is not text in UTF-8: {error.reason} at byte {error.start}") from error
 
 
 def parse_json(text: str | bytes, *, halves: bool = False) -> Any:
@@ -74,7 +74,7 @@ def parse_json(text: str | bytes, *, halves: bool = False) -> Any:
 
 
 def _refuse(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a number of JSON")
 
 
 def check_values(values: Any) -> None:
@@ -88,7 +88,7 @@ def check_values(values: Any) -> None:
         elif isinstance(value, list):
             waiting += [(one, depth + 1) for one in value]
         elif isinstance(value, float) and not math.isfinite(value):
-            raise ValueError(f"{value} is no finite number")
+            raise ValueError(f"{value} is not a finite number")
         elif isinstance(value, int) and value.bit_length() > 64:
             raise ValueError(f"a number of {value.bit_length()} bits is too long; it may have 64")
 
@@ -137,7 +137,7 @@ def read_json(path: Path, what: str, make: Callable[[Any], T] = lambda values: v
     except UserError as error:
         raise UserError(f"{path}: {error}") from error
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
-        raise UserError(f"{path}: is no {what}: {in_a_line(error)}") from error
+        raise UserError(f"{path}: cannot be read as {what}: {in_a_line(error)}") from error
 
 
 def in_a_line(error: BaseException) -> str:

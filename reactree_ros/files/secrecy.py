@@ -2,7 +2,7 @@
 
 An argument of a server or an engine may hold a key under any name. So an argument is written only if its name is in
 :data:`HARMLESS`, and its value is a number, a switch or a word. In a text, only what has the form of a key is hidden:
-what begins like one or follows its name and is no word, an address's user, and what the environment calls a key.
+what begins like one or follows its name and is not a word, an address's user, and what the environment calls a key.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _ODD_ADDRESS = re.compile(
     r"(?P<begin>[a-zA-Z][a-zA-Z0-9+.-]{0,30}://(?![^/]*@)(?:\[[0-9a-f:]{1,40}|[a-z][a-z.-]{0,60}(?::\d{1,8}(?!\w))?))"
 )
 _ADDRESS = re.compile(r"\b[a-zA-Z][a-zA-Z0-9+.-]{0,30}://[^\s'\"<>|\\^`{}]+")
-#: A part of a path that consists of words, versions or a model's name, and is no key.
+#: A part of a path that consists of words, versions or a model's name, and is not a key.
 _PIECE = r"(?:(?:[A-Z]?[a-z]{1,15}|[A-Z]{1,6})(?:\d{1,2}[a-z]{0,5})?|\d{1,4}[a-z]{0,4})"
 _PART = re.compile(rf"{_PIECE}(?:[._-]{_PIECE}){{0,6}}")
 #: Parts that only name keys, as in ``/account/api-keys``.

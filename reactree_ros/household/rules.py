@@ -123,7 +123,7 @@ def parse_skill(text: str, scene: Scene) -> Skill | str:
     verb, name = WAH_NL.split_skill(text)
     if not verb:
         *first, last = WAH_NL.actions
-        return f"'{text}' is no skill. A skill starts with {', '.join(first)} or {last}."
+        return f"'{text}' is not a skill. A skill starts with {', '.join(first)} or {last}."
     return unfit(verb, name, scene) or Skill(verb, scene.by_name[name])
 
 

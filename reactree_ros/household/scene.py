@@ -99,7 +99,7 @@ class Scene:
     # ------------------------------------------------------------------ facts, see agent/needs.py
 
     hands = HANDS
-    held_besides: Sequence[str] = ()  # names of what is held, and is no thing of the scene
+    held_besides: Sequence[str] = ()  # names of what is held, and is not a thing of the scene
 
     @property
     def here(self) -> Thing | None:

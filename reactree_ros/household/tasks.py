@@ -202,7 +202,7 @@ def _check(task: Task, start: tuple[int | str, ...]) -> None:
             raise UserError(f"{_path((*graph, 'nodes', index, 'id'))}: node id {node.id} occurs twice")
         if not _CLASS.fullmatch(node.class_name):
             raise UserError(
-                f"{_path((*graph, 'nodes', index, 'class_name'))}: {node.class_name!r} is no class; {_WRITE}"
+                f"{_path((*graph, 'nodes', index, 'class_name'))}: {node.class_name!r} is not a class; {_WRITE}"
             )
         nodes[node.id] = node
     inside_of: dict[int, int] = {}

@@ -258,7 +258,7 @@ TABLEWARE = frozenset(_LEXICON["tableware"])
 SURFACE_OF_ROOM: dict[str, str] = _LEXICON["surface_of_room"]
 #: Containers of a thing: a bottle of wine, a juice container.
 CONTAINERS = word_set(_LEXICON["containers"])
-_COMMON = word_set(_LEXICON["common"])  # English words that are no slips of a word here, although one letter differs
+_COMMON = word_set(_LEXICON["common"])  # English words that are not slips of a word here, although one letter differs
 _SLIP_LENGTH = 4  # shorter words are not corrected
 
 
@@ -347,7 +347,7 @@ _SLIPS = _slips()
 def correct(word: str) -> str:
     """Return the meant word: itself, or the lexicon's word that differs by a missing, added, changed or swapped letter.
 
-    The first letter is assumed to be right, and common English words are no slips.
+    The first letter is assumed to be right, and common English words are not slips.
     """
     if (
         len(word) < _SLIP_LENGTH

@@ -253,7 +253,7 @@ async def find_layout(render: Callable[[list[Message]], Awaitable[str | None]]) 
 
 
 def special_tokens(tokenizer: Any) -> re.Pattern[str] | None:
-    """Return what finds a tokenizer's special tokens, and those added ones that are no words; None if it has none."""
+    """Return what finds a tokenizer's special tokens, and those added ones that are not words; None if it has none."""
     added = getattr(tokenizer, "added_tokens_decoder", {}).values()
     named = {
         one.content for one in added if one.special or not all(mark.isalnum() or mark.isspace() for mark in one.content)

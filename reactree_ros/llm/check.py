@@ -257,7 +257,7 @@ class _Check:
         if cached.warning:
             self.problems.append(cached.warning)
         if cached.objection:
-            self.problems.append(f"its reply is no decision: {cached.objection}")
+            self.problems.append(f"its reply is not a decision: {cached.objection}")
         if cached.cached_tokens is None and cached.prompt_tokens is not None:
             self.problems.append(
                 "it does not report what its prefix cache serves; start vLLM with --enable-prompt-tokens-details"

@@ -44,7 +44,7 @@ class Method(enum.Enum):
     ROUNDS = "rounds"
     """Two or three requests (the authors' way): select the kind, then generate or select the rest."""
     UNCONSTRAINED = "unconstrained"
-    """Free text, checked, and asked for again with the reason if it is no decision."""
+    """Free text, checked, and asked for again with the reason if it is not a decision."""
     FREE_FIRST = "free_first"
     """Free text; the best constraint only after a refusal, so that it does not change what the model means."""
     FORM_FIRST = "form_first"

@@ -154,7 +154,7 @@ class Reply:
         said: The decisions read from it, in order, with their words in a prompt. Empty for a choice, a free text, an
             objection, or a model whose asker reads the text.
         warning: A problem with how the reply came about, and the way out; empty if none. A run reports it once.
-        objection: Why the text is no allowed decision after every retry; empty otherwise. An agent node refuses the
+        objection: Why the text is not an allowed decision after every retry; empty otherwise. An agent node refuses the
             text and tells the model.
     """
 

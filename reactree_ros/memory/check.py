@@ -151,7 +151,9 @@ class _Check:
                 self.expect(_same(ranked, self.stored), "who has it open does not find what another one added")
             findings = list(self._named.spec.diagnose(self._named.settings))
             self.expect(bool(findings), "diagnose says nothing")
-            self.expect(all(isinstance(each, Diagnosis) for each in findings), "diagnose yields what is no Diagnosis")
+            self.expect(
+                all(isinstance(each, Diagnosis) for each in findings), "diagnose yields what is not a Diagnosis"
+            )
 
     def lasts(self) -> None:
         with self._named.open() as again:

@@ -103,7 +103,7 @@ class Experience:
 
     @classmethod
     def from_text(cls, text: str, **about: Any) -> Experience:
-        """Read a recorded text, about which the rest is known; where it is no transcript, it is one single turn."""
+        """Read a recorded text, about which the rest is known; where it is not a transcript, it is one single turn."""
         return cls(_subgoal_in(text), turns_in(text), _end_in(text), **about)
 
 

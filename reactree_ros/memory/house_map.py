@@ -170,7 +170,7 @@ class Thing:
             spots = list(map(_spot, data["spots"]))
             thing = checked(cls, {**data, "spots": {}})
         except (ValueError, TypeError, LookupError) as error:
-            raise MapError(f"{where}: {shown(data)} is no thing of a map: {in_a_line(error)}") from None
+            raise MapError(f"{where}: {shown(data)} is not a thing of a map: {in_a_line(error)}") from None
         thing.spots = {spot.place.key: spot for spot in spots}
         return thing
 

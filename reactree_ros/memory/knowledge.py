@@ -56,7 +56,7 @@ class Knowledge:
     The last sighting of an instance counts: room and place are those of the latest one, and its place in a recall
     answer is that of the first one. A place is searched when an observation shows its inside, when a robot arrives at
     it and it is not closed, and when it is opened, also if nothing is to be seen then. What has an inside is known by
-    its state, open or closed; a thing that can be carried is no place. For one run and one thread.
+    its state, open or closed; a thing that can be carried is not a place. For one run and one thread.
 
     Args:
         household: Names things and reads skills.

@@ -2,7 +2,7 @@
 
 One object per experience with ``file`` (what the authors called its text file), ``task_id`` and ``task_name`` (or
 ``trial``, in ALFRED), ``decision``, ``depth`` and ``text``. What reading the text again would not give (the turns of a
-planner whose text is no agent node's transcript) stands beside it: ``subgoal``, ``end`` and ``turns``.
+planner whose text is not an agent node's transcript) stands beside it: ``subgoal``, ``end`` and ``turns``.
 """
 
 from __future__ import annotations

@@ -449,7 +449,7 @@ def _configs_of(robots: str) -> dict[str, str]:
         try:
             validate_namespace(f"/{name}")
         except InvalidNamespaceException as error:
-            raise ValueError(f"robots is '{robots}'; '{name}' is no namespace: {error}") from None
+            raise ValueError(f"robots is '{robots}'; '{name}' is not a namespace: {error}") from None
         configs[name] = path
     if len(configs) < 2:
         raise ValueError(f"robots is '{robots}'; one robot alone is a robot_config")

@@ -137,7 +137,7 @@ class PlannerNodeSettings(Watching):
     def _each_once(cls, robots: str) -> str:
         names = [name.strip() for name in robots.split(",") if name.strip()]
         if wrong := [name for name in names if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII)]:
-            raise ValueError(f"{wrong[0]!r} is no namespace: a letter, then letters, digits and _")
+            raise ValueError(f"{wrong[0]!r} is not a namespace: a letter, then letters, digits and _")
         if twice := [name for name in names if names.count(name) > 1]:
             raise ValueError(f"names {twice[0]} twice")
         return robots

@@ -73,7 +73,7 @@ def interruptible(args: Sequence[str] | None = None) -> Iterator[list[int]]:
     deaf_when_it_ends()
     try:
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
-    except RuntimeError as error:  # e.g. a parameter file that is no YAML
+    except RuntimeError as error:  # e.g. a parameter file that is not YAML
         refuse(error)
     try:
         yield asked

@@ -26,7 +26,7 @@ _ALIKE = 0.8
 _MOST = 20
 #: Most characters that are looked at; nobody speaks so long without a pause.
 _HEARD = 4000
-#: What recognisers write for what is no word.
+#: What recognisers write for what is not a word.
 _NOISE = re.compile(r"\[[^\[\]]*\]|\([^()]*\)|\*[^*]*\*|♪[^♪]*♪?")
 #: Words that may stand before a word that ends a run.
 _BEFORE = {"please", "no", "hey", "robot", "wait", "ok", "okay", "oh", "just", "now", "and", "you", "must"}

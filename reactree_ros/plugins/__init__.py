@@ -151,7 +151,8 @@ class Registry(Generic[S]):
             raise UserError(f"{self.kind} '{name}' of {_origin(point)} cannot be loaded: {one_line(error)}") from error
         is_one = issubclass(spec, self.base) if isinstance(spec, type) else isinstance(spec, self.base)
         if not is_one or getattr(spec, "name", name) != name:
-            raise UserError(f"{self.kind} '{name}' of {_origin(point)}: {point.value} is no {self.kind} of that name")
+            said = f"{point.value} is not a {self.kind} of that name"
+            raise UserError(f"{self.kind} '{name}' of {_origin(point)}: {said}")
         if missing := sorted(getattr(spec, "__abstractmethods__", ())):
             raise UserError(f"{self.kind} '{name}' of {_origin(point)} does not define {', '.join(missing)}")
         return spec

@@ -51,11 +51,11 @@ def check_turn(event: Event) -> None:
     if "told" in event:
         parts = ("about", *(("system", "rule") if "examples" in event else ()))
         if missing := [part for part in parts if part not in event]:
-            raise ValueError(f"is no turn: {missing[0]} lacks")
+            raise ValueError(f"is not a turn: {missing[0]} lacks")
     elif "said" in event:
         _has_decision(event)
     elif "saw" not in event:
-        raise ValueError(f"is no turn: {shown(event)}")
+        raise ValueError(f"is not a turn: {shown(event)}")
 
 
 def check_decision(event: Event) -> None:
@@ -68,7 +68,7 @@ def _has_decision(event: Event) -> bool:
     if kind is None:
         return False
     if missing := [name for name in kind.recorded_fields() if name not in {**kind.optional(), **event}]:
-        raise ValueError(f"is no decision: {missing[0]} lacks")
+        raise ValueError(f"is not a decision: {missing[0]} lacks")
     try:
         kind.from_dict(event)
     except (ValueError, TypeError) as error:
@@ -274,7 +274,7 @@ class Check:
                 raise TypeError
         except (ValueError, TypeError, KeyError) as error:
             why = f" ({error})" if type(error) is ValueError else ""
-            raise ValueError(f"is no event: {shown(line)}{why}") if self.lines else NoRecord from None
+            raise ValueError(f"is not an event: {shown(line)}{why}") if self.lines else NoRecord from None
         if not self.lines:
             self._begin(event)
         try:
@@ -368,7 +368,7 @@ class Check:
 
     def _on_failed(self, event: Event) -> None:
         if not event["type"].isidentifier():
-            raise ValueError(f"the type {shown(event['type'])} is no name")
+            raise ValueError(f"the type {shown(event['type'])} is not a name")
         if ("excess" in event) != ("context" in event):
             raise ValueError("excess and context belong together")
 

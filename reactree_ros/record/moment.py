@@ -40,7 +40,7 @@ class Node:
     children: list[int] = field(default_factory=list)  # their numbers, in order
     status: str = ""  # ``running``, ``success``, ``failure`` or ``interrupted``; empty: it has not run
     feedback: str = ""  # what it says of its status
-    index: int | None = None  # its place in the order of starts; None before, and if it is no goal node
+    index: int | None = None  # its place in the order of starts; None before, and if it is not a goal node
     start: int = 0  # decision count at its start, from 1
     turns: list[Turn] = field(default_factory=list)  # what it was told, said and saw
     end: str | None = None  # how it ended, for episodic memory

@@ -46,7 +46,7 @@ OPENING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 
 
 
 class RecordError(UserError, ValueError):
-    """A file is no record, or an unusable one; the message names the file, the place and the reason."""
+    """A file is not a record, or an unusable one; the message names the file, the place and the reason."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def follow(path: str | Path, *, goes_on: Callable[[], bool]) -> Iterator[Event]:
 
 
 def opened(path: Path) -> BinaryIO:
-    """Open a record for reading, unpacked; an OSError if it is no file: a pipe or a device would never end."""
+    """Open a record for reading, unpacked; an OSError if it is not a file: a pipe or a device would never end."""
     return opened_as(os.open(path, OPENING))
 
 
@@ -187,7 +187,7 @@ def opened_as(descriptor: int) -> BinaryIO:
     if file is None:
         os.close(descriptor)
         kind = IsADirectoryError if stat.S_ISDIR(mode) else OSError
-        raise kind(errno.EINVAL, "it is no file, but a folder, a pipe or a device")
+        raise kind(errno.EINVAL, "it is not a file, but a folder, a pipe or a device")
     packed = file.read(len(_PACKED)) == _PACKED
     file.seek(0)
     if not packed:
@@ -232,7 +232,7 @@ def _unreadable(path: Path, error: BaseException) -> RecordError:
 
 
 def _no_record(path: Path) -> RecordError:
-    return RecordError(f"{path}: is no record of a run; `reactree run --save FILE.jsonl` writes one")
+    return RecordError(f"{path}: is not a record of a run; `reactree run --save FILE.jsonl` writes one")
 
 
 # ---------------------------------------------------------------------- whose record it is
@@ -268,7 +268,7 @@ def _key(*, make: bool) -> bytes:
         return b""
     if len(key) == _LENGTH and is_now.st_uid == os.getuid() and not is_now.st_mode & 0o077:
         return key
-    _log.warning("%s: is no key that only this user can read; delete it, and a new one is made", path)
+    _log.warning("%s: is not a key that only this user can read; delete it, and a new one is made", path)
     return b""
 
 

@@ -102,7 +102,7 @@ def bytes_of_picture(values: Event) -> bytes:
     try:
         return base64.b64decode(values["data"], validate=True)
     except binascii.Error as error:
-        raise ValueError(f"the picture is no base64: {error}") from error
+        raise ValueError(f"the picture is not base64: {error}") from error
 
 
 def observation_from_dict(values: Event) -> Observation:

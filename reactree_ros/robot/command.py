@@ -65,7 +65,7 @@ def robot_map(
     """Check a semantic map, or make one from something else; what is wrong is said with its line and field.
 
     Where a robot would stand outside of the room that it is to look around or work in, a note says so: that may be
-    right, as in a hallway that is no room of the map. `reactree list words` has the words of furniture and objects.
+    right, as in a hallway that is not a room of the map. `reactree list words` has the words of furniture and objects.
     """
     import yaml
 

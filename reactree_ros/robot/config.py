@@ -207,8 +207,8 @@ class StepEntry(SeeingEntry):
     every: Annotated[FiniteFloat, Field(ge=0.05)] = 0.1  # time between two of these messages, in seconds
     result: dict[str, str] = {}  # fields that what the skill returns is read from, by its names
     effect: dict[Any, Any] = {}  # what it changes of what is known, of `EFFECTS`
-    # what it stands for that the server does not accept a goal. With `world_unavailable` it is no word on the goal (a
-    # server that starts, or is not active, rejects everything): it is sent again within a bound, and then the task ends
+    # what it stands for that the server does not accept a goal. `world_unavailable` does not judge the goal (a server
+    # that starts, or is not active, rejects everything): it is sent again within a bound, and then the task ends
     rejected: Failure = "world_unavailable"
     retries: Annotated[int, Field(ge=0, le=10)] = 0  # how often it is tried again after it failed on the way
     # what is sent where it is stopped before its end, besides an action's own cancel; None: nothing
@@ -287,7 +287,9 @@ class SkillEntry(StepEntry):
         for check in self.check:
             for key in ("seen", "gone", "at"):
                 if (about := getattr(check, key)) and about not in skill.parameters:
-                    raise ValueError(f"check.{key}: '{about}' is no parameter; {did_you_mean(about, skill.parameters)}")
+                    raise ValueError(
+                        f"check.{key}: '{about}' is not a parameter; {did_you_mean(about, skill.parameters)}"
+                    )
         for check in self.checks:
             try:
                 check_template(check.question, skill.parameters)
@@ -626,7 +628,7 @@ def _check_on_map(wanted: Named, there: Sequence[str] | None, known: Sequence[st
     which = wanted.which
     if which and not any(f" {word}".endswith(f" {which}") for word in known):
         raise ValueError(
-            f"'{which}' is no property and no word of the map; describe it there under words{or_nearest(which, known)}"
+            f"'{which}' is neither property nor word of the map; describe it under words{or_nearest(which, known)}"
         )
 
 

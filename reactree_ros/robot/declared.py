@@ -36,7 +36,7 @@ AT_FIRST = frozenset({"closed", "off", "empty"})
 
 def _pairs(given: Any) -> Any:
     """Read ``NAME=VALUE``, of one name also several times, from a list of texts or from a text with ``;`` between."""
-    if isinstance(given, Mapping):  # of a file, in which `true` is no text
+    if isinstance(given, Mapping):  # of a file, in which `true` is not text
         return {name: str(value).lower() if isinstance(value, bool) else value for name, value in given.items()}
     texts = given.split(";") if isinstance(given, str) else given
     if not isinstance(texts, Sequence):

@@ -78,7 +78,7 @@ class DrawnThing:
 
 
 def word_of(label: str) -> str:
-    """Return a class or a label as words: ``kitchen_table`` is a kitchen table; empty if it is no word."""
+    """Return a class or a label as words: ``kitchen_table`` is a kitchen table; empty if it is not a word."""
     words = " ".join(re.sub(r"[^\w ]+|_+", " ", label).split())
     return words.casefold() if 0 < len(words) <= _LONGEST and words[0].isalpha() else ""
 
@@ -87,8 +87,8 @@ def map_values(rooms: Sequence[DrawnRoom], things: Sequence[DrawnThing], *, wher
     """Return a semantic map as a document of :class:`~reactree_ros.robot.map_file.MapDocument`, once it is checked.
 
     What is in or on what is known by where both are, if nobody says it. What bears something stands where it is; so
-    does what has the properties of furniture, and what is no word of the vocabulary and larger than half a metre. The
-    rest is carried about: it is expected where it is in or on something, and a detector may name its class. Raises
+    does what has the properties of furniture, and what is larger than half a metre and not in the vocabulary. The rest
+    is carried about: it is expected where it is in or on something, and a detector may name its class. Raises
     UserError: there is no room, or the map cannot be used; the message begins with `where`.
     """
     if not rooms:
@@ -245,7 +245,7 @@ class _Graph:
 def map_of_scene_graph(path: Path, *, labels: Path | None = None) -> dict[str, Any]:
     """Return the values of a semantic map; Hydra's ``labels`` are YAML with ``{7: chair}`` or ``label_names``.
 
-    Raises UserError, in one line: it is no scene graph that is known, or no map comes of it.
+    Raises UserError, in one line: it is not a scene graph that is known, or no map comes of it.
     """
     names = _labels_of(labels) if labels is not None else {}
     graph = read_json(path, "scene graph of a known form", lambda values: _read(values, names))
@@ -262,7 +262,7 @@ def _labels_of(path: Path) -> dict[int, str]:
             return {int(one["label"]): str(one["name"]) for one in listed}
         return {int(label): str(name) for label, name in values.items()}
     except (TypeError, ValueError, LookupError, AttributeError):
-        raise UserError(f"{path}: {shown(values)} are no names of labels; write 7: chair, one a line") from None
+        raise UserError(f"{path}: {shown(values)} are not names of labels; write 7: chair, one a line") from None
 
 
 # ---------------------------------------------------------------------- forms
@@ -397,7 +397,7 @@ def _graph(nodes: Sequence[_Node], edges: Sequence[tuple[Any, Any]]) -> _Graph:
 
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or abs(value) > 1e6:
-        raise ValueError(f"{shown(value)} is no length")
+        raise ValueError(f"{shown(value)} is not a length")
     return float(value)
 
 

@@ -319,7 +319,7 @@ def _line(node: yaml.Node, path: Sequence[str | int]) -> int:
 
 
 def read_yaml(path: str | Path) -> Source:
-    """Read a YAML file. Raises UserError: it cannot be read or is no YAML."""
+    """Read a YAML file. Raises UserError: it cannot be read or is not YAML."""
     values, node = read_back.read_yaml(Path(path))
     return Source(values, str(path), node)
 

@@ -45,7 +45,7 @@ class Nav2Map(Document):
     # where the lower left pixel is: x, y and yaw
     origin: Annotated[tuple[float, float, float], AfterValidator(_finite)]
     negate: int = 0  # whether dark is free
-    occupied_thresh: FiniteFloat = 0.65  # what is at least this much occupied is no place to stand
+    occupied_thresh: FiniteFloat = 0.65  # what is at least this much occupied is not a place to stand
     free_thresh: FiniteFloat = 0.196  # what is at most this much occupied is free
     # how the image is read
     mode: Annotated[Literal["trinary", "scale", "raw"], BeforeValidator(lambda said: str(said).lower())] = "trinary"
@@ -96,7 +96,7 @@ def _free(path: Path, of: Nav2Map) -> Any:
         raise
     except Exception as error:  # of a damaged image, whatever its decoder raises
         raise UserError(
-            f"{path}: is no image of a map: {' '.join(str(error).split()) or type(error).__name__}"
+            f"{path}: is not an image of a map: {' '.join(str(error).split()) or type(error).__name__}"
         ) from None
     if of.mode == "raw":
         return grey == 0
@@ -126,13 +126,13 @@ def _shapes(values: Any, size: tuple[int, int]) -> list[DrawnRoom]:
             continue
         points = [(float(x), float(y)) for x, y in one["points"]]
         if not all(math.isfinite(number) for point in points for number in point):
-            raise ValueError(f"{shown(one['points'])} are no points")
+            raise ValueError(f"{shown(one['points'])} are not points")
         if kind == "rectangle":
             (ax, ay), (bx, by) = points
             points = [(ax, ay), (bx, ay), (bx, by), (ax, by)]
         label = word_of(str(one["label"]))
         if len(points) < 3 or not label:
-            raise ValueError(f"{shown(one['label'])} is no region with a name")
+            raise ValueError(f"{shown(one['label'])} is not a region with a name")
         found.append(DrawnRoom(_called(str(one["label"]), label), points))
     if not found:
         raise ValueError("no polygon or rectangle is labelled")

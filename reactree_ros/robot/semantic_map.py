@@ -20,7 +20,7 @@ from reactree_ros.robot.map_file import MapDocument, Passage, Ways
 from reactree_ros.robot.poses import Pose
 from reactree_ros.world.port import Observation
 
-#: Of words, and of places of one word, at which something was seen that is no thing yet, the most.
+#: Of words, and of places of one word, at which something was seen that is not a thing yet, the most.
 _MOST_CANDIDATES = 100
 #: Of what is not on the map, the most of which it is known what skills have said of it.
 _MOST_SAID = 1000
@@ -242,7 +242,7 @@ class SemanticMap(House):
         return door is not None and "OPEN" in door.states
 
     def _pass(self, call: SkillCall, now: float) -> None:
-        # A door that was opened is no move yet.
+        # A door that was opened is not a move yet.
         for one in self.ways.leaving(self.agent_room.name):
             if one.skills and one.skills[-1] == str(call) and not self._is_open(one):
                 self.agent_room, self._passed = self.by_name[one.to], now

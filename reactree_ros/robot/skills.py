@@ -42,7 +42,7 @@ class MapSkills:
             if any(skill.words.begins(said) for skill in self.skills):
                 return f"The skill was not carried out: {error}."
             reason = str(error)
-            return f"'{said}' is no skill of this robot: {reason}{'' if reason.endswith('?') else '.'}"
+            return f"'{said}' is not a skill of this robot: {reason}{'' if reason.endswith('?') else '.'}"
         return call if call == said else f"The skill was not carried out: write it as '{call}'."
 
     def check(self, map: SemanticMap, call: SkillCall, now: float, *, unseen: bool = False) -> tuple[Outcome, str]:
@@ -152,7 +152,7 @@ class HouseholdSkills(MapSkills):
         skill = next((skill for skill in self.skills if skill.verb == verb), None)
         if skill is None:
             verbs = ", ".join(one.verb for one in self.skills)
-            return f"'{said}' is no skill of this robot. A skill starts with one of: {verbs}."
+            return f"'{said}' is not a skill of this robot. A skill starts with one of: {verbs}."
         wrong = rules.unfit(verb, name, map)
         return wrong or skill.call({next(iter(skill.parameters)): name})
 

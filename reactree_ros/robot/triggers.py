@@ -53,7 +53,7 @@ class TriggerEntry(Document):
             yield f"days are for a time of day, and '{self.at}' is one day; leave them out"
         for name, value in self.limits.items():
             if name not in LIMITS:
-                yield f"limits: '{name}' is no limit; {did_you_mean(name, LIMITS)}"
+                yield f"limits: '{name}' is not a limit; {did_you_mean(name, LIMITS)}"
             if name not in ("max_seconds", "max_cost") and value % 1:
                 yield f"limits: {name} is {value:g}; it must be a whole number"
 
@@ -72,7 +72,7 @@ def _moment(at: str) -> time | datetime:
             return moment
     except ValueError:
         pass
-    raise ValueError(f'at: \'{at}\' is no time; write it like "08:00" or "2026-12-24 18:00"')
+    raise ValueError(f'at: \'{at}\' is not a time; write it like "08:00" or "2026-12-24 18:00"')
 
 
 class Occasions:

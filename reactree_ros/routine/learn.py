@@ -33,7 +33,7 @@ from reactree_ros.tree.goal_node import GoalNode
 
 #: How many things a routine handles at most, each by a name of its own.
 _MOST_NAMES = 60
-#: What stands before what a goal says of a thing, as in ``the red mug``, and what is no such saying.
+#: What stands before what a goal says of a thing, as in ``the red mug``, and what does not belong to it.
 _BEFORE = frozenset(
     ["a", "an", "the", "my", "your", "his", "her", "its", "our", "their", "this", "that", "these", "those"]
 )
@@ -166,7 +166,7 @@ def _pruned(node: model.Node, name: str) -> model.Node | None:
 
 
 def unnamed(routine: model.Routine, skills: Sequence[Skill]) -> list[str]:
-    """Return what a routine calls the things that it takes and that are no roles: the goal may not want them."""
+    """Return what a routine calls the things that it takes and that are not roles: the goal may not want them."""
     roles = {f"{{{role.name}}}" for role in routine.roles}
     searches = {node.finds: node.of for node in routine.nodes if isinstance(node, model.Search)}
     wordings = [node.wording for node in routine.nodes if isinstance(node, model.Skill)]
@@ -213,7 +213,7 @@ def _quality(before: str, *, counted: bool) -> str:
 
 def _items(node: GoalNode, household: Household) -> Iterator[_Item]:
     if not isinstance(node, AgentNode):
-        raise NotLearnt(f"'{node.name}' is no agent node, and only what those decide can be learnt")
+        raise NotLearnt(f"'{node.name}' is not an agent node, and only what those decide can be learnt")
     expansions = iter([child for child in node.children if flow_over(child) is not None])
     before: Turn | None = None
     for turn in node.turns:
@@ -236,7 +236,7 @@ def _did(skill: str, observation: Observation, household: Household) -> _Did:
         return _Did(call, observation)
     except ParameterError as error:
         if observation.outcome is Outcome.DONE:
-            raise NotLearnt(f"'{skill}' is no declared skill: {error}") from None
+            raise NotLearnt(f"'{skill}' is not a declared skill: {error}") from None
         raise NotLearnt(f"'{skill}' was refused") from None
 
 
@@ -258,7 +258,7 @@ class _Maker:
     items: Sequence[_Item]
     known: Vocabulary
     goal: str
-    fixed: frozenset[str]  # words of the goal that are no roles
+    fixed: frozenset[str]  # words of the goal that are not roles
     words: dict[str, str] = field(default_factory=dict)  # by the names of things
     # where things are put: what was opened of it is opened then, as hands may be full later
     targets: set[str] = field(default_factory=set)

@@ -293,7 +293,7 @@ class Routine(Data):
     def of_json(cls, text: str | bytes, *, where: str = "routine") -> Self:
         """Read what :meth:`to_json` wrote, or somebody else.
 
-        Raises RoutineError: it is no routine; the message says in one line where and why.
+        Raises RoutineError: it is not a routine; the message says in one line where and why.
         """
         return _checked(lambda: cls.model_validate_json(text), len(text), where)
 

@@ -76,7 +76,7 @@ def _number(value: Value) -> float:
     try:
         return float(_TRUTH.get(value, value)) if isinstance(value, str) else value
     except ValueError:
-        raise ScriptError(f"'{shortened_line(str(value), 40)}' is no number") from None
+        raise ScriptError(f"'{shortened_line(str(value), 40)}' is not a number") from None
 
 
 def _entry(names: Names, name: str) -> Value:

@@ -144,7 +144,7 @@ def _added(routine: model.Routine, skills: Sequence[Declared]) -> _Added:
     try:
         made = Declared(name=routine.name, wording=routine.goal, parameters=parameters, effect=effect)
     except ValueError as error:
-        raise model.RoutineError(f"{where}: its goal is no wording of a skill: {error}") from None
+        raise model.RoutineError(f"{where}: its goal is not a wording of a skill: {error}") from None
     return _Added(made, routine, first)
 
 

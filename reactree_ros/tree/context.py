@@ -131,7 +131,7 @@ class RunContext:
     fatal: Failure | None = None  # ends the whole tree; no goal node starts after it
     limit: Limit | None = None  # the limit that ended a goal node last; None if none has
     paused: str = ""  # why a person has the run hold; empty: none has
-    words: list[str] = field(default_factory=list)  # what a person has said that is no answer, in order
+    words: list[str] = field(default_factory=list)  # what a person has said that is not an answer, in order
     considered: int = 0  # how many of them were looked at for what they correct
     shown: int = 0  # how many corrections were shown to the person
     answers: dict[str, str] = field(default_factory=dict)  # to questions, by their words in lower case

@@ -90,7 +90,7 @@ class GoalNode(AskingNode):
     def refuse(self, said: str, reason: str, decision: Decision | None = None) -> None:
         """Count what was said and is not carried out, and tell the model why; after too many, Refused is raised.
 
-        ``decision`` is what it was read as; None if it is no decision.
+        ``decision`` is what it was read as; None if it is not a decision.
         """
         reason = in_lines(reason, first=False)
         self.budget.count()
@@ -181,7 +181,7 @@ class GoalNode(AskingNode):
         return answer
 
     def hear(self) -> Generator[Step, Any, None]:
-        """Hear what the person has said since, that is no answer; what corrects the world does so once confirmed.
+        """Hear what the person has said since, that is not an answer; what corrects the world does so once confirmed.
 
         Of several nodes the first one that hears it looks for a correction.
         """

@@ -33,7 +33,7 @@ class Watch(Listener):
     as words only when the world gives none. A skill that waits lets the same come again, as something may have changed.
 
     In a tree of one's own, only failures count: of the same leaf, by the same words. In a row so many of them end the
-    run, with other leaves in between :data:`PATIENCE` times as many. A condition that does not hold is no failure.
+    run, with other leaves in between :data:`PATIENCE` times as many. A condition that does not hold is not a failure.
     """
 
     def __init__(self, context: RunContext, after: int) -> None:

@@ -74,7 +74,7 @@ class Claims:
     def __init__(self) -> None:
         self._things: dict[str, Claimant] = {}
         self._held: dict[str, Claimant] = {}  # places and ways
-        self._freed: dict[str, int] = {}  # how far the robot was that had a place last; to pass a way is no step
+        self._freed: dict[str, int] = {}  # how far the robot was that had a place last; to pass a way is not a step
         self._waiting: list[_Wish] = []
         self._lock = threading.RLock()
         self.counts: Counter[str] = Counter()

@@ -236,7 +236,7 @@ def _tree(moment: Moment) -> Element:
 
 
 def _kind_and_tag(node: Node) -> tuple[str, str]:
-    # what has others below it is no action for BehaviorTree.CPP
+    # what has others below it is not an action for BehaviorTree.CPP
     tag = _TAGS.get(node.kind) or "".join(part.capitalize() for part in node.kind.split("_"))
     return ("Control", tag if node.kind in _TAGS else f"{tag}Node") if node.children else ("Action", tag)
 

@@ -181,7 +181,7 @@ def _last_events(file: BinaryIO) -> Iterator[Event]:
             event = parse_json(line, halves=True)
             check_form(event)
         except (ValueError, TypeError, KeyError) as error:
-            raise ValueError(f"{shown(line)} is no event") from error
+            raise ValueError(f"{shown(line)} is not an event") from error
         yield event
 
 

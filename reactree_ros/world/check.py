@@ -133,7 +133,7 @@ class _Check:
     def _answer(self, what: str, ask: Callable[[], Pending[T]]) -> T:
         pending = self._call(what, ask)
         if not isinstance(pending, Pending):
-            self._hopeless(f"{what} returns {_shown(pending)}, which is no Pending")
+            self._hopeless(f"{what} returns {_shown(pending)}, which is not a Pending")
         if not _settles(pending, self._timeout):
             self._hopeless(f"{what} did not settle within {self._timeout:g} s")
         try:
@@ -143,16 +143,16 @@ class _Check:
         except WorldError:
             raise
         except Exception as error:
-            self._hopeless(f"{what} failed with {_named(error)}, which is no WorldError")
+            self._hopeless(f"{what} failed with {_named(error)}, which is not a WorldError")
 
     def _observation(self, what: str, observation: Any) -> Observation:
         if not isinstance(observation, Observation):
-            self._hopeless(f"{what} gives {_shown(observation)}, which is no Observation")
+            self._hopeless(f"{what} gives {_shown(observation)}, which is not an Observation")
         if not isinstance(observation.text, str) or not observation.text.strip():
             self._wrong(f"{what} gives an observation whose text is {_shown(observation.text)}")
         if not isinstance(observation.outcome, Outcome):
             self._wrong(
-                f"{what} gives an observation whose outcome is {_shown(observation.outcome)}, which is no Outcome"
+                f"{what} gives an observation whose outcome is {_shown(observation.outcome)}, which is not an Outcome"
             )
         if not all(isinstance(seen, Seen) for seen in observation.seen):
             self._wrong(f"{what} gives an observation that saw {_shown(observation.seen)}; each must be a Seen")
@@ -175,7 +175,7 @@ class _Check:
         skills = self._asked("available_skills", self._world.available_skills)
         listed = isinstance(skills, Sequence) and not isinstance(skills, str)
         if not listed or not all(isinstance(one, Offered) for one in skills):
-            self._hopeless(f"available_skills gives {_shown(skills)}, which is no list of texts and declared skills")
+            self._hopeless(f"available_skills gives {_shown(skills)}, which is not a list of texts and declared skills")
         lines = self._lines(skills)
         for skill, times in Counter(lines).items():
             if times > 1:
@@ -208,18 +208,18 @@ class _Check:
     def _household(self) -> None:
         household = getattr(self._world, "household", None)
         if not isinstance(household, Household):
-            self._hopeless(f"household is {_shown(household)}, which is no Household")
+            self._hopeless(f"household is {_shown(household)}, which is not a Household")
         if household.naming and not all(field in household.naming for field in ("{word}", "{instance}")):
             self._hopeless(f"the household's naming '{household.naming}' lacks {{word}} or {{instance}}")
         for name in ("recallable", "words", *(["places"] if isinstance(self._world, SharedWorld) else [])):
             words = getattr(self._world, name)
             if isinstance(words, str) or not all(isinstance(word, str) and word.strip() for word in words):
-                self._wrong(f"{name} is {_shown(words)}, which are no words")
+                self._wrong(f"{name} is {_shown(words)}, which are not words")
 
     def _says_what_it_asks_for(self, task: Any) -> None:
         for name in ("instruction", "task_name"):
             if not isinstance(said := getattr(task, name, None), str) or not said.strip():
-                self._hopeless(f"the task's {name} is {_shown(said)}, which is no text")
+                self._hopeless(f"the task's {name} is {_shown(said)}, which is not text")
         if self._call("asks_for", lambda: asks_for(task, task.instruction)) is not True:
             self._wrong(f"the task does not ask for its own instruction, '{task.instruction}'")
 
@@ -240,7 +240,7 @@ class _Check:
         if score is None:
             return
         if not isinstance(score, Score):
-            self._wrong(f"score gives {_shown(score)}, which is no Score")
+            self._wrong(f"score gives {_shown(score)}, which is not a Score")
         elif not (score.gsr in (0, 1) and 0 <= score.ssr <= 1):
             self._wrong(f"score gives {score}; gsr must be 0 or 1, and ssr between them")
         elif (score.gsr == 1) != (score.ssr == 1):
@@ -259,7 +259,7 @@ class _Check:
         unheard = household.name_of("unheardof", 1)
         for skill in ("levitate", f"levitate {unheard}", f"{household.actions[0]} {unheard}", f"{skills[0]} please"):
             if self._execute(skill) not in REFUSALS:
-                self._wrong(f"'{skill}' is no skill of this world, but it was not refused")
+                self._wrong(f"'{skill}' is not a skill of this world, but it was not refused")
 
     def _says_what_is_meant(self) -> None:
         skills, refused = self._skills(), self._world.household.free_skills
@@ -337,7 +337,7 @@ class _Check:
         if len(team) == 1:
             self._wrong(f"team names '{next(iter(team))}' alone; it must be empty if there is one robot")
         if wrong := [name for name in team if not isinstance(name, str) or not name.strip()]:
-            self._wrong(f"team calls a robot {_shown(wrong[0])}, which is no name")
+            self._wrong(f"team calls a robot {_shown(wrong[0])}, which is not a name")
         doing: dict[str, Pending[Observation]] = {}
         for name, robot in team.items():
             self._call("heed", partial(robot.heed, _AlwaysFree()))

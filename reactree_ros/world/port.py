@@ -189,7 +189,7 @@ class World(abc.ABC):
         return self
 
     def goal_of(self, instruction: str) -> Mapping[str, int]:
-        """Return the goal of an instruction that is no task's: what has to hold, how many times.
+        """Return the goal of an instruction that is not a task's: what has to hold, how many times.
 
         Every word of the instruction must be accounted for. Empty, which is the default: the world cannot judge it.
         """

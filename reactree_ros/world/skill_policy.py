@@ -279,7 +279,7 @@ class SkillPolicy:
             about = [one for one in household.skills if rule.skill in (one.name, one.verb)]
             _check_values(rule, about, world, at)
             if rule.skill not in verbs:
-                raise PolicyError(f"{at}.skill: '{rule.skill}' is no skill here; {did_you_mean(rule.skill, verbs)}")
+                raise PolicyError(f"{at}.skill: '{rule.skill}' is not a skill here; {did_you_mean(rule.skill, verbs)}")
             before = self._decides_before(index, about, world)
             if index not in before:
                 first = " and ".join(f"rules.{one}" for one in sorted(before))
@@ -352,11 +352,11 @@ def _check_values(rule: Rule, skills: Sequence[Skill], world: World, at: str) ->
         for skill in skills:
             if name not in skill.parameters:
                 known = did_you_mean(name, skill.parameters) if skill.parameters else "it takes nothing"
-                raise PolicyError(f"{at}.when.{name}: '{name}' is no parameter of '{rule.skill}'; {known}")
+                raise PolicyError(f"{at}.when.{name}: '{name}' is not a parameter of '{rule.skill}'; {known}")
             if problem := _problem(skill.parameters[name], wanted, world):
                 raise PolicyError(f"{at}.when.{name}: {problem}")
         if not skills:
-            raise PolicyError(f"{at}.when.{name}: '{rule.skill}' is no declared skill here, and has no parameters")
+            raise PolicyError(f"{at}.when.{name}: '{rule.skill}' is not a declared skill here, and has no parameters")
 
 
 def _problem(parameter: Parameter, wanted: _Wanted, world: World) -> str:
@@ -421,7 +421,7 @@ def _is_among(name: str, names: Sequence[str], *, numbered: bool = False) -> boo
 
 def _things(target: str, *, one_name: bool) -> tuple[set[str], set[str]]:
     # To forbid, it is enough that a thing is named; to allow, it must be the first. Numbers tell where a name ends: the
-    # first one is taken whole, as ``butter knife`` is no ``knife``. Without them, names may be of any of the words.
+    # first one is taken whole, as ``butter knife`` is not ``knife``. Without them, names may be of any of the words.
     # ``one_name``: it is one name, as in ``click[buy now]``.
     whole = {_folded(target), _folded(_INSTANCE.sub("", target))}
     head, *others = map(_folded, _INSTANCE.split(target))

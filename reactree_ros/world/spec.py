@@ -17,7 +17,7 @@ from reactree_ros.plugins.settings import Settings
 from reactree_ros.world.port import Household, World
 from reactree_ros.world.tool_servers import with_tools
 
-#: What a robot is called in records; it is no world that can be made.
+#: What a robot is called in records; it is not a world that can be made.
 ROBOT = "robot"
 #: Most tasks that settings make up: a record of somebody else may name any number.
 MOST_TASKS = 1_000_000

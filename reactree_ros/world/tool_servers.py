@@ -95,7 +95,7 @@ def _named(servers: Any) -> Any:
     if isinstance(servers, Mapping):
         for name in servers:
             if not isinstance(name, str) or not _NAME.fullmatch(name):
-                raise ValueError(f"{str(name)[:40]!r} is no name of a server: use letters, digits, - and _")
+                raise ValueError(f"{str(name)[:40]!r} is not a name of a server: use letters, digits, - and _")
     return servers
 
 

@@ -101,7 +101,7 @@ class AddedSkills(WorldWrapper):
         return self.inner.canonical(skill) if call is None else Pending.ready(call)
 
     def execute(self, skill: str) -> Pending[Observation]:
-        """See :meth:`World.execute`; what is no skill at all is told of the added ones, too."""
+        """See :meth:`World.execute`; what is not a skill at all is told of the added ones, too."""
         call = self._call(skill)
         if call is not None:
             return self._carry_out(call)

@@ -174,7 +174,7 @@ def test_it_is_written_down_and_read_back(decision: Decision) -> None:
     assert turn_from_dict(values) == turn
     check_turn(values)
     for name in decision.recorded_fields():
-        with pytest.raises(ValueError, match=r"is no decision|holds no|must be|may not|is unknown|not said"):
+        with pytest.raises(ValueError, match=r"is not a decision|holds no|must be|may not|is unknown|not said"):
             check_decision({key: value for key, value in values.items() if key != name} | {"said": 1})
 
 
@@ -373,7 +373,7 @@ def test_what_announces_another_kind_is_refused(clash: dict[str, Any], monkeypat
     [
         ({"name": "Hum it"}, "has the name 'Hum it'; use small letters"),
         ({"name": "node"}, "calls an argument 'node', as a record's own field is called; rename it"),
-        ({"spellings": "hum("}, "'spellings' is no regular expression"),
+        ({"spellings": "hum("}, "'spellings' is not a regular expression"),
         ({"spellings": "(hum|tune)"}, r"'spellings' has groups; write them as \(\?:…\)"),
     ],
 )

@@ -337,8 +337,8 @@ def test_a_wording_is_lenient_in_form(template: str, said: object, values: dict[
             "is not said as 'drive forward by {distance} m'; distance is a number from -2 to 2 m by 0.1",
         ),
         ("drive forward by {distance} m", {"distance": "50 cm"}, "distance: "),
-        ("drive forward by {distance} m", {"distance": 1, "speed": 9}, "'speed' is no parameter"),
-        ("drive forward by {distance} m", {"distance": 1, "Distance": 2}, "'Distance' is no parameter"),
+        ("drive forward by {distance} m", {"distance": 1, "speed": 9}, "'speed' is not a parameter"),
+        ("drive forward by {distance} m", {"distance": 1, "Distance": 2}, "'Distance' is not a parameter"),
         ("drive forward by {distance} m", {}, "distance: it is not said"),
         ("drive forward by {distance} m", "drive forward by 1 m and 1 m", "distance: "),
         ("pour from {source} into {target}", "pour from cup 9 into bowl 1", "source: 'cup 9' may not stand here"),
@@ -384,7 +384,7 @@ def test_what_was_returned_stands_where_it_fits_and_is_put_in_once() -> None:
     assert come.read({"spot": "<where>"}) == "come to x 1, y 2, yaw 0"
     for offer, said, reason in (
         (tell, "tell Anna: <photo>", "<photo> stands for nothing yet"),
-        (tell, "tell Anna: <where>", "<where> is no text"),
+        (tell, "tell Anna: <where>", "<where> is not text"),
         (tell, "tell <code>: hello", "person: 'A <where> 7' may not stand here"),
         (come, "come to <level>", "spot: 5 may not stand here, but a pose"),
     ):
@@ -399,7 +399,7 @@ def test_what_was_returned_stands_where_it_fits_and_is_put_in_once() -> None:
 
 def test_an_offer_has_only_places_of_its_skill() -> None:
     go = skill("go to {place}", place="place")
-    with pytest.raises(ValueError, match=r"'plase' is no place of 'go to {place}'; did you mean 'place'\?"):
+    with pytest.raises(ValueError, match=r"'plase' is not a place of 'go to {place}'; did you mean 'place'\?"):
         Offer(go, {"plase": ("desk",)})
 
 
@@ -486,12 +486,12 @@ def test_what_a_file_declares_is_what_a_message_carries(declared: Any) -> None:
         ("go[ to[ the {it}]]", {"place": None, "default": "desk 1"}, "or one inside another"),
         ("[quickly {it} ]go", {"choice": ["a"], "default": "a"}, "has to begin with a word"),
         ("go {it}", {"number": {"from": 0, "to": 2}, "default": 3}, "it: 3 may not stand here"),
-        ("go {it}", {"boolean": [True, False]}, "True is no name; put it in quotes"),
+        ("go {it}", {"boolean": [True, False]}, "True is not a name; put it in quotes"),
         ("go {it}", {"boolean": "open"}, "no two words"),
-        ("go {it}", {"boolean": ["open", "Open"]}, "is no choice"),
+        ("go {it}", {"boolean": ["open", "Open"]}, "is not a choice"),
         ("go {it}", {"list": {"list": "thing"}}, "a list is of names, options, numbers or texts"),
-        ("go {it}", {"list": "thing", "most": 0}, "most: 0 is no number from 1 to 64"),
-        ("go {it}", {"thing": None, "most": 3}, "is no kind of parameter"),
+        ("go {it}", {"list": "thing", "most": 0}, "most: 0 is not a number from 1 to 64"),
+        ("go {it}", {"thing": None, "most": 3}, "is not a kind of parameter"),
         ("go {it}", {"pose": {"z": 1}}, "'z' says nothing of a pose"),
     ],
 )
@@ -540,7 +540,7 @@ def test_what_is_needed_is_needed_of_each_of_a_list_and_has_no_effect_on_several
 
 
 def test_what_a_skill_uses_is_a_list_and_no_letters_of_a_word() -> None:
-    with pytest.raises(ValueError, match=r"^uses: 'base' is no list; write it like \[base, arm\]$"):
+    with pytest.raises(ValueError, match=r"^uses: 'base' is not a list; write it like \[base, arm\]$"):
         skill_of({"name": "drive", "wording": "drive", "uses": "base"})
 
 

@@ -343,7 +343,7 @@ def test_a_turn_is_read_back_as_it_was_written(turn: Told | Said | Saw) -> None:
 
 @pytest.mark.parametrize("values", [{}, {"told": "a"}, {"told": 1, "about": "task"}, {"said": "a", "expand": "loop"}])
 def test_what_is_no_turn_is_refused(values: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=r"no turn|must be a text|is unknown"):
+    with pytest.raises(ValueError, match=r"not a turn|must be a text|is unknown"):
         turn_from_dict(values)
 
 
@@ -399,7 +399,7 @@ def test_the_start_of_a_prompt_is_read_back_whole_from_a_record() -> None:
     assert turn_from_dict(turn_to_dict(start)) == start
     assert turn_to_dict(start)["told"] == f"S\nSource domain:\n{TREE.text}\ntext\nTarget_domain:"
     assert turn_from_dict(turn_to_dict(Told("S", About.SYSTEM))) == Told("S", About.SYSTEM)
-    with pytest.raises(ValueError, match="is no turn"):
+    with pytest.raises(ValueError, match="is not a turn"):
         turn_from_dict({"told": "", "about": "system", "examples": []})
 
 

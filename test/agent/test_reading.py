@@ -364,7 +364,7 @@ NOT_TAKEN = {
     "JSON as Python writes it": "{'action': 'go to kitchen 1', 'thought': None}",
     "numbers on one line": "Expand:\n- control flow: sequence\n- subgoals: 1. find the apple 2. put it down",
     "the control flow last": "Expand:\n- subgoals: find the apple, put it down\n- control flow: sequence",
-    # the prompt's form, and what is no decision
+    # the prompt's form, and what is not a decision
     "a placeholder": "Act: <skill>",
     "subgoals to fill in": "Expand:\n- control flow: sequence\n- subgoals: <subgoal 1>, <subgoal 2>",
     "two control flows": "Expand:\n- control flow: sequence or parallel\n- subgoals: a, b",

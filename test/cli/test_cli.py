@@ -527,13 +527,13 @@ BAD = {
     "lab recordings --tasks {house} x.jsonl": "--variant x: is none of react",
     "lab recordings --tasks {house} react.jsonl": "react.jsonl: cannot be read",
     "lab recordings --tasks {house} react.jsonl --world real": "'real' is not one of 'recorded', 'symbolic'",
-    "lab recordings --tasks {house} react.jsonl --outcomes {bad}": "is no file of outcomes",
+    "lab recordings --tasks {house} react.jsonl --outcomes {bad}": "cannot be read as file of outcomes",
     "lab house --seed 1 --rooms 2 --out x.json": "'--rooms'",
     "lab house --seed 1 --rooms 9 --out x.json": "'--rooms'",
     "lab house --seed 1": "Missing option '--out'",
     "lab house --seed 1 --out {nowhere}/x.json": "No such file or directory",
     "run --llm openai": "llm 'openai' needs a base URL, e.g. http://127.0.0.1:8000/v1",
-    "run --llm openai --base-url localhost": "base_url 'localhost': is no URL of a server",
+    "run --llm openai --base-url localhost": "base_url 'localhost': is not a URL of a server",
     "run --llm openai --base-url http://127.0.0.1:9/v1 --llm-option api_key_file={nowhere}/key": "cannot be read",
     "run --model x": "--model: the language model 'expert' takes none",
     "run --llm expert --model x --base-url http://127.0.0.1:9/v1": (
@@ -555,7 +555,7 @@ BAD = {
     "lab bench --suite generated --tasks x.json --planner react --out x": (
         "--tasks: the task suite 'generated' takes none; name another --suite (wah_nl"
     ),
-    "list worldz": "'worldz' is no known name; did you mean 'worlds'?",
+    "list worldz": "'worldz' is not a known name; did you mean 'worlds'?",
     "memory show --memory {nowhere}/m.db": "no such memory",
     "memory search x --memory {nowhere}/m.db": "no such memory",
     "memory export x.jsonl --memory {nowhere}/m.db": "no such memory",

@@ -257,7 +257,7 @@ def test_what_is_exported_is_imported_and_nothing_of_a_file_that_is_wrong(cli: C
     again = tmp_path / "again.jsonl"
     cli("memory", "map", "export", again, other)
     assert again.read_text() == out.read_text()
-    for line, said in (("{", ":3: no JSON"), (json.dumps({"name": 7}), ":3: "), ("[]", "is no thing of a map")):
+    for line, said in (("{", ":3: is not JSON"), (json.dumps({"name": 7}), ":3: "), ("[]", "is not a thing of a map")):
         wrong = tmp_path / "wrong.jsonl"
         wrong.write_text(out.read_text() + line + "\n", encoding="utf-8")
         told = cli("memory", "map", "import", wrong, tmp_path / "new.map")

@@ -95,8 +95,8 @@ def test_a_run_is_gone_on_with_by_its_own_model(cli: Cli, user: Path, tmp_path: 
         ("[run]\nmax_steps = [1, 2]", "run.max_steps: takes one value, not a list"),
         ("[run]\nview = 3", "run.view: must be true or false, not '3'"),
         ("[run]\nmax_steps = 1979-05-27", "run.max_steps: must be a text, a number, true or false, not '1979-05-27'"),
-        ("[rum]\nview = true", "'rum' is no command; did you mean 'run'?"),
-        ("max_steps = 3", "'max_steps' is no command;"),
+        ("[rum]\nview = true", "'rum' is not a command; did you mean 'run'?"),
+        ("max_steps = 3", "'max_steps' is not a command;"),
         ("run = 3", "'run' must be a table: write [run], and its options below"),
         ("[", "is not TOML: "),
         ('[run]\nroutines = "sometimes"', "run.routines: "),
@@ -131,8 +131,8 @@ def test_doctor_says_everything_that_is_wrong_once_and_ends_as_it_always_does(cl
     remedy = "  (correct it; `reactree list defaults` then shows the value of each option)"
     assert all(line.startswith("  !!  reactree.toml: ") and line.endswith(remedy) for line in lines)
     assert "all.base_ulr: no command has such an option;" in lines[0]
-    assert "'llm.model' is no command;" in lines[1]
-    assert "'llm.chekc' is no command; did you mean 'check'?" in lines[2]
+    assert "'llm.model' is not a command;" in lines[1]
+    assert "'llm.chekc' is not a command; did you mean 'check'?" in lines[2]
     for key in ("all.max_steps", "run.viev", "lab.bench.seeds"):
         assert sum(f": {key}: " in line for line in lines) == 1
 
@@ -146,7 +146,7 @@ def test_doctor_tells_no_key_of_a_file(cli: Cli, user: Path) -> None:
 
 def test_a_file_that_is_no_text_is_said(cli: Cli, user: Path) -> None:
     user.write_bytes(b"\xff\xfe\x00")
-    assert f"error: {user}: is no text in UTF-8: " in cli(*RUN).err
+    assert f"error: {user}: is not text in UTF-8: " in cli(*RUN).err
 
 
 def test_help_is_there_whatever_the_file_says(cli: Cli, user: Path) -> None:

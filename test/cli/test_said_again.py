@@ -109,7 +109,7 @@ HEADERS: dict[str, dict[str, Any]] = {
     "a fallback in a fallback": {
         "llm": {"llm": "fallback", "models": [{"llm": "fallback", "models": [{"llm": "openai", "base_url": "{url}"}]}]}
     },
-    "what is no setting": {"llm": {"llm": "openai", "model": "m", "plugins": ["os"]}},
+    "what is not a setting": {"llm": {"llm": "openai", "model": "m", "plugins": ["os"]}},
 }
 
 

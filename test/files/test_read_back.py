@@ -75,7 +75,7 @@ def node(number: int, parent: int | None, **more: Any) -> dict[str, Any]:
         ({"e": "grow", "nodes": [node(10**400, 0)]}, "nodes.0.node should be less than or equal to"),
         ({"e": "status", "of": [[7, "running"]]}, "there is no node 7"),
         ({"e": "status", "of": [[0, "asleep"]]}, "'asleep' is none of the statuses running, "),
-        ({"e": "turn", "node": 0, "told": "a"}, "is no turn"),
+        ({"e": "turn", "node": 0, "told": "a"}, "is not a turn"),
         ({"e": "text", "id": 9, "turns": [{"told": "a", "about": "system", "examples": []}]}, "system lacks"),
         ({"e": "turn", "node": 0, "said": "a", "expand": "loop", "subgoals": []}, "control flow 'loop' is unknown"),
         ({"e": "turn", "node": 0, "said": "a", "expand": "sequence", "subgoals": True}, "expand: 'bool' object"),
@@ -84,15 +84,15 @@ def node(number: int, parent: int | None, **more: Any) -> dict[str, Any]:
         ({"e": "request", "node": 0, "id": "9", "own": [], "start": 5, "may_say": {"kind": "text"}}, "no text 5"),
         ({"e": "reply", "node": 0, "id": "nobody", "text": ""}, "there is no request 'nobody'"),
         ({"e": "observation", "node": 0, "of": "execute", "text": "", "outcome": "won"}, "outcome should be 'done'"),
-        ({"e": "failed", "node": 0, "of": "reply", "type": "a b", "kind": "bug", "message": ""}, "is no name"),
+        ({"e": "failed", "node": 0, "of": "reply", "type": "a b", "kind": "bug", "message": ""}, "is not a name"),
         ({"e": "counted", "tokens": ["9" * 5000]}, "tokens.0 should be a valid integer"),
         ({"e": "ended", "node": 0, "end": "", "failure": None, "feedback": ""}, "end should be 'success'"),
         ({"e": "held"}, "reason lacks"),
         ({"e": "unheard of", "node": 7}, "there is no node 7"),
         ({"e": "run"}, "schema lacks"),
-        ({"e": 7}, "is no event"),
-        ({"e": "\ud83d"}, "is no event"),
-        ([], "is no event"),
+        ({"e": 7}, "is not an event"),
+        ({"e": "\ud83d"}, "is not an event"),
+        ([], "is not an event"),
     ],
 )  # fmt: skip
 def test_an_event_that_does_not_hold_what_it_must_is_refused_where_it_stands(
@@ -188,7 +188,7 @@ except RecordError as error:
 def test_json_that_is_none_or_has_no_bounds_is_refused(text: str, halves: bool, tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(UserError, match=r"file\.json: is no story: ."):
+    with pytest.raises(UserError, match=r"file\.json: cannot be read as story: ."):
         read_json(path, "story", lambda values: pytest.fail("it was read"))
     if halves and text not in ("[1e999]", "[" * 150 + "]" * 150):
         with pytest.raises(ValueError, match=r"."):

@@ -129,7 +129,7 @@ def test_a_text_tells_no_key_however_it_is_told(said: str) -> None:
         "there is no tool 'skill'; did you mean 'skill_pick_up'?",
         "resume_key.jsonl: its settings would start a program",
         "my_key.yaml:1234: is not YAML: while scanning for the next token: found character '\\t'",
-        "/home/anna/api_keys.yaml:3: password.yaml is no mapping",
+        "/home/anna/api_keys.yaml:3: password.yaml is not a mapping",
         "limits.skill_timeout, risk_assessment, task-force, pk_lookup_table, hf_hub_download, xai_grok, sk-learn",
         "vision_msgs/msg/BoundingBox2DArray has no field 'detections3d'",
         "the goal_token: place, next_key = place_2, authenticated=true, secretary: Anna",

@@ -251,7 +251,7 @@ def test_what_is_not_understood_is_said(text: str, reason: str) -> None:
         ("Put 1.5 apples in the fridge", "1.5"),
         ("Put 0 apples in the fridge", "0"),
         ("Put the apple or the pear in the fridge", "or"),
-        # words that are no slips
+        # words that are not slips
         ("Put the cookie and the apple on the desk", "cookie"),
     ],
 )

@@ -618,7 +618,7 @@ def test_what_another_robot_searched_and_what_was_searched_again_is_read_too() -
     )
     task = "find and pick up the mug in kitchen 1"
     assert planned(task, told.text) not in ("Act: go to kitchen table 1", "Act: go to fridge 1")
-    assert "bench (1)" in told.text, "what was not looked into is told, and is no search"
+    assert "bench (1)" in told.text, "what was not looked into is told, and is not a search"
 
 
 def test_it_goes_where_it_brings_a_thing_although_that_was_searched() -> None:

@@ -222,9 +222,9 @@ def test_a_plate_is_not_put_on_itself(do: Do) -> None:
         ("go to fridge 2", "There is no fridge 2 in the house."),
         ("go to fridge", "There is no fridge in the house."),
         ("open kitchen 1", "You cannot open a kitchen."),
-        ("eat apple 1", "'eat apple 1' is no skill."),
-        ("", "'' is no skill."),
-        ("pick up", "'pick up' is no skill."),
+        ("eat apple 1", "'eat apple 1' is not a skill."),
+        ("", "'' is not a skill."),
+        ("pick up", "'pick up' is not a skill."),
     ],
 )
 def test_what_is_no_skill_is_refused_rather_than_guessed(do: Do, skill: str, text: str) -> None:

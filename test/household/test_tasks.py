@@ -54,7 +54,7 @@ BAD: list[tuple[str, Change, str]] = [
     (
         "class of signs",
         lambda t: graph(t)["nodes"][3].update(class_name="a; b"),
-        "class_name: 'a; b' is no class; write",
+        "class_name: 'a; b' is not a class; write",
     ),
     ("no properties", lambda t: graph(t)["nodes"][2].pop("properties"), "nodes[2].properties: field required"),
     ("states a string", lambda t: graph(t)["nodes"][2].update(states="ON"), "nodes[2].states: input should be a valid"),

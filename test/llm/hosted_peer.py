@@ -120,7 +120,7 @@ def _wrong(messages: Sequence[Mapping[str, Any]]) -> str:
         if not (calls or _text(message)):
             return f"messages.{number}: text content blocks must be non-empty"
         if calls and not all(isinstance(json.loads(one["function"]["arguments"]), dict) for one in calls):
-            return f"messages.{number}: arguments are no object"
+            return f"messages.{number}: arguments are not an object"
         owed = [one["id"] for one in before.get("tool_calls") or ()]
         if owed != ([message.get("tool_call_id")] if role == "tool" else []):
             return "An assistant message with 'tool_calls' must be followed by tool messages responding to each id"

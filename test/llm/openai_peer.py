@@ -643,7 +643,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, _Handler)
 
     def handle_error(self, *_: object) -> None:
-        """A client that went away is no error of the peer."""
+        """A client that went away is not an error of the peer."""
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -136,7 +136,7 @@ def test_a_system_text_that_nothing_of_the_users_follows_is_the_users() -> None:
 
 BOTH = (True, False)
 lines = st.text(st.characters(codec="utf-8", exclude_characters="\n"), min_size=1, max_size=20)
-#: What is left of what a world says; a turn of nothing is no message.
+#: What is left of what a world says; a turn of nothing is not a message.
 seen = lines.map(lambda text: Saw(text).text).filter(lambda text: text and "\n" not in text)
 exchanges = st.lists(st.tuples(lines, seen), max_size=8)
 

@@ -114,7 +114,7 @@ def test_there_are_enough_habits_and_each_says_something_else(plainly: list[Run]
     assert tuple(said) not in habits
 
 
-#: Habits that are refused, as prose before a decision may deny it, and a dictionary of Python is no JSON.
+#: Habits that are refused, as prose before a decision may deny it, and a dictionary of Python is not JSON.
 LOST = {"reasoning in prose first", "a dictionary of python"}
 
 

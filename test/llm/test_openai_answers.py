@@ -596,7 +596,7 @@ def test_a_part_that_is_none_is_told(peer: Peer, free: Model, value: object) -> 
     peer.script.append(answers({"choices": []}))
     failure = refusal(free(peer), may_say=SKILLS_ALONE)
     assert type(failure) is ServerUnavailable
-    assert "no completion" in str(failure)
+    assert "not a completion" in str(failure)
 
 
 def longer_than_is_read(exchange: Exchange, parts: bool = False) -> None:

@@ -134,12 +134,12 @@ FAILURES: dict[str, tuple[Any, type[LanguageModelError], str, int]] = {
     "401": (fails(401, "no"), REJECTED, NO_KEY, 1),
     "403": (fails(403, "no"), REJECTED, NO_KEY.replace("401", "403"), 1),
     "no JSON": (babbles, GONE_, "answered with garbage", 1),
-    "a web page": (shows_a_page, GONE_, "no completion: '<html>Welcome</html>'", 1),
-    "another JSON": ({"message": "hi"}, GONE_, "no completion: {'message': 'hi'}", 1),
-    "a list": ([], GONE_, "no completion: []", 1),
-    "null": (None, GONE_, "no completion: None", 1),
-    "no choice": ({"choices": []}, GONE_, "no completion: {'choices': []}", 1),
-    "a message that is none": ({"choices": [{"message": "yes"}]}, GONE_, "no completion", 1),
+    "a web page": (shows_a_page, GONE_, "not a completion: '<html>Welcome</html>'", 1),
+    "another JSON": ({"message": "hi"}, GONE_, "not a completion: {'message': 'hi'}", 1),
+    "a list": ([], GONE_, "not a completion: []", 1),
+    "null": (None, GONE_, "not a completion: None", 1),
+    "no choice": ({"choices": []}, GONE_, "not a completion: {'choices': []}", 1),
+    "a message that is none": ({"choices": [{"message": "yes"}]}, GONE_, "not a completion", 1),
     "half an answer": (breaks_off, GONE_, GONE, 2),
     "no word": (hangs_up, GONE_, GONE, 2),
     "too much, packed": (packed, GONE_, "its answer is compressed", 2),
@@ -169,7 +169,7 @@ FAILURES: dict[str, tuple[Any, type[LanguageModelError], str, int]] = {
     "an abort": (answer({"content": ""}, "abort"), GONE_, "its engine ended the text (finish_reason 'abort')", 1),
     "a content filter": (answer({"content": "Act: "}, "content_filter"), REJECTED, FILTERED, 1),
     "a key in an error": ({"error": broken(f"key {SECRET}", code=400)}, REJECTED, "(400): key ***", 1),
-    "a key in no completion": ({"said": SECRET}, GONE_, "no completion: {'said': '***'}", 1),
+    "a key in no completion": ({"said": SECRET}, GONE_, "not a completion: {'said': '***'}", 1),
 }
 
 
@@ -459,7 +459,7 @@ def test_the_key_reaches_the_server_and_nothing_else(
     caplog.set_level(logging.DEBUG)
     for name in ("openai", "httpx", "httpx2", "httpcore", "httpcore2", "asyncio"):
         caplog.set_level(logging.DEBUG, name)
-    long = answers({"an answer that is no completion " + "x" * 68: SECRET})
+    long = answers({"an answer that is not a completion " + "x" * 68: SECRET})
     with thinking(key=SECRET) as peer:
         one = model(peer, chat=None, **key_settings)
         shown = [repr(ask(one))]

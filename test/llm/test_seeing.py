@@ -251,8 +251,8 @@ def test_a_picture_whose_bytes_are_gone_is_told_of_in_words(model: Model, seeing
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"", "is no PNG or JPEG"),
-        (b"GIF89a", "is no PNG or JPEG"),
+        (b"", "is not a PNG or JPEG"),
+        (b"GIF89a", "is not a PNG or JPEG"),
         (b"x" * (LARGEST_PICTURE + 1), "too large"),
         (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + b"\xff" * 8, "too large"),
     ],

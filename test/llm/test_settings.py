@@ -120,7 +120,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "no mapping for the template": ("llm: vllm\nchat_template_kwargs: 7", "chat_template_kwargs must be like {custom"),
     "thinking": ("llm: vllm\nthinking: perhaps", "thinking is 'perhaps': input should be a valid boolean"),
     "tokens to think": ("llm: vllm\nreasoning_tokens: -1", "reasoning_tokens is '-1': input should be greater than"),
-    "a key in what is no YAML": (
+    "a key in what is not YAML": (
         f"llm: vllm\nengine_args: '[hf_token: {SECRET}, }}'",
         "while parsing a flow node: expected the node content, but found '}' (line 1)",
     ),

@@ -181,7 +181,7 @@ def test_turns_that_the_text_does_not_tell_are_written_beside_it(tmp_path: Path)
     [
         ({"turns": "none", "end": "success", "subgoal": "a"}, "'turns' must be list, not 'none'"),
         ({"turns": ["none"], "end": "success", "subgoal": "a"}, "'turns': must be an object, not 'none'"),
-        ({"turns": [{"heard": "a"}], "end": "success", "subgoal": "a"}, "is no turn: \"{'heard': 'a'}\""),
+        ({"turns": [{"heard": "a"}], "end": "success", "subgoal": "a"}, "is not a turn: \"{'heard': 'a'}\""),
         ({"turns": [], "end": "sleep", "subgoal": "a"}, "'end' must be one of success, failure, expand, not 'sleep'"),
         ({"turns": [{"saw": "a"}], "end": "success", "subgoal": "a"}, "'turns' do not give 'text'"),
         ({"turns": [{"saw": "a"}], "end": "success"}, "'subgoal' is missing"),

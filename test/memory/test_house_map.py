@@ -202,7 +202,7 @@ def test_an_export_brings_all_of_it_back(tmp_path: Path, kept: HouseMap, clock: 
 )
 def test_what_is_no_thing_is_refused_in_one_line_and_nothing_is_put_in(kept: HouseMap, broken: object) -> None:
     good = {"name": "cup 1", "word": "cup", "number": 1, "spots": []}
-    with pytest.raises(MapError, match=r"cups\.jsonl:2: .* is no thing of a map") as error:
+    with pytest.raises(MapError, match=r"cups\.jsonl:2: .* is not a thing of a map") as error:
         kept.put([good, broken], where="cups.jsonl")
     assert "\n" not in str(error.value)
     assert list(kept.export()) == []

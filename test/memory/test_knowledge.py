@@ -368,7 +368,7 @@ def test_what_is_told_of_all_names_is_what_holds_of_each(fact: str) -> None:
         said, other = robot.told(fact)
         assert [said.get(name, other) for name in names] == [robot.holds(fact, name) for name in names]
 
-    known.saw(Observation("", rooms=("WC", "ward A")))  # capitals are no property of things then
+    known.saw(Observation("", rooms=("WC", "ward A")))  # capitals do not belong to the words of things then
     check()
     here = (Seen("fridge", 1, "WC", "fridge 1", states=("OPEN",)), Seen("mug", 2, "WC", "fridge 1"))
     seen = Observation("", seen=(*here, Seen("mug", 3, "WC", held=True)))

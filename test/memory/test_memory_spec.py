@@ -216,7 +216,7 @@ def test_what_does_not_keep_to_the_port_is_named(tmp_path: Path, kind: type[Sqli
         ({"exists": lambda settings: True}, "exists is true before"),
         ({"exists": lambda settings: False}, "exists is false after"),
         ({"diagnose": lambda settings: iter(())}, "diagnose says nothing"),
-        ({"diagnose": lambda settings: iter(["fine"])}, "no Diagnosis"),
+        ({"diagnose": lambda settings: iter(["fine"])}, "not a Diagnosis"),
     ],
 )
 def test_what_a_spec_says_wrongly_is_named(tmp_path: Path, changes: dict[str, Any], problem: str) -> None:

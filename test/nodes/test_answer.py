@@ -270,4 +270,4 @@ def test_as_a_node_it_does_the_same_and_what_is_no_name_is_refused(processes: Pr
         sys.executable, "-m", "reactree_ros.cli", "robot", "answer", "--planner-node", "my planner"
     )
     assert refused.end() == 2
-    assert "'my planner' is no node's name, which is like /robot1/reactree_planner" in refused.output
+    assert "'my planner' is not a node's name, which is like /robot1/reactree_planner" in refused.output

@@ -166,7 +166,7 @@ def test_a_declared_skill_is_carried_out_by_name_and_arguments_that_fit_its_word
         ("close", {"thing": ["fridge 1"]}, "name and arguments are 'close fridge 1', and not 'open fridge 1'"),
         ("opn", {"thing": ["fridge 1"]}, "there is no skill named 'opn'; did you mean 'open'?"),
         ("open", {}, "thing: it is not said, but a thing (CAN_OPEN) has to be"),
-        ("open", {"thing": ["fridge 1"], "by": ["1"]}, "'by' is no parameter of 'open {thing}'"),
+        ("open", {"thing": ["fridge 1"], "by": ["1"]}, "'by' is not a parameter of 'open {thing}'"),
         ("open", {"thing": ["fridge 1", "fridge 2"]}, "thing: ['fridge 1', 'fridge 2'] may not stand here"),
         ("open", {"thing": []}, "thing: [] may not stand here"),
     ):

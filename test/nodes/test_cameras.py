@@ -111,7 +111,7 @@ def test_what_is_no_picture_ends_the_skill_with_the_reason_and_silence_is_not_wa
     assert (result.outcome, result.observation.pictures) == (Result.TIMEOUT, [])
     assert "it took longer than 1 s and was stopped: hand/raw was silent" in result.message
     for data in (b"", b"GIF89a", b"x" * 100):
-        with pytest.raises(ValueError, match=r"are no picture|needs Pillow"):
+        with pytest.raises(ValueError, match=r"are not a picture|needs Pillow"):
             picture_from_camera(CompressedImage(data=data), "head")
 
 

@@ -160,7 +160,7 @@ def test_a_file_of_xml_is_a_skill_of_the_robot(house: House, tmp_path: Path) -> 
 def test_a_file_that_fits_no_skill_of_the_robot_is_said_before_anything_moves(house: House, tmp_path: Path) -> None:
     (tmp_path / "press.xml").write_text(ROUTINE.replace("squeeze thing", "squash thing"))
     node = house.graph.add(house.make_bridge(own, routine_skills=str(tmp_path)))
-    with pytest.raises(UserError, match=r"press.xml:5: <squash>: 'squash' is no node and no skill here"):
+    with pytest.raises(UserError, match=r"press.xml:5: <squash>: 'squash' is not a node and no skill here"):
         node.take(node.load())
 
 

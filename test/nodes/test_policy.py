@@ -199,7 +199,7 @@ def test_of_a_no_and_a_yes_what_came_first_counts(graph: Graph, policy: str) -> 
     ("rule", "said"),
     [
         ("{skill: turn on, object: Stove, verdict: deny}", "'Stove' is nothing here; did you mean 'stove'?"),
-        ("{skill: fly to, verdict: allow}", "'fly to' is no skill here; use one of go to, pick up, put down"),
+        ("{skill: fly to, verdict: allow}", "'fly to' is not a skill here; use one of go to, pick up, put down"),
     ],
 )
 def test_a_policy_that_does_not_fit_the_bridges_world_is_refused_at_the_start(

@@ -468,7 +468,7 @@ def test_what_cannot_be_done_is_refused_and_nothing_is_sent(house: House) -> Non
         ("put down pudding 1", Result.PRECONDITION, "You do not grab the pudding."),
         ("open fridge 1", Result.PRECONDITION, "The fridge is not close to you."),
         ("pick up apple 7", Result.UNKNOWN_SKILL, "There is no apple 7 in the house."),
-        ("wave at user 1", Result.UNKNOWN_SKILL, "'wave at user 1' is no skill of this robot."),
+        ("wave at user 1", Result.UNKNOWN_SKILL, "'wave at user 1' is not a skill of this robot."),
     ):
         refused = house.fails(skill)
         assert (refused[0], refused[1][: len(said)]) == (outcome, said)

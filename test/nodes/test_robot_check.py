@@ -245,7 +245,7 @@ def prompts(**entries: Any) -> Change:
         (in_skill(TO, goal={"pose.pose.position.x": "far"}), "field 'pose.pose.position.x': double cannot be 'far'"),
         (in_skill(TO, goal={"pose": 1}), "geometry_msgs/msg/PoseStamped cannot be 1; give its fields or a template"),
         (in_skill(TO, code="error"), "field 'error': nav2_msgs/action/NavigateToPose_Result has no field"),
-        (in_skill(TURN, code="message"), "skills.turn on: code: field 'message' is no whole number"),
+        (in_skill(TURN, code="message"), "skills.turn on: code: field 'message' is not a whole number"),
         (in_skill(TURN, success={"success": "yes"}), "success: field 'success': boolean cannot be 'yes'"),
         # skills of other kinds, and of the robot's own
         (own("say", goal={"text": "{text}"}), "say: goal: field 'text': std_msgs/msg/String has no field 'text'"),
@@ -253,7 +253,7 @@ def prompts(**entries: Any) -> Change:
         (own("turn", cancel={"publish": "turning", "type": "a/msg/B"}), "turn.cancel: the type is 'a/msg/B', but"),
         (own("wait", success={"open": True}), "wait: success: field 'open': diagnostic_msgs/msg/KeyValue has no field"),
         (own("wait", success={"key": "{gate}"}), "success: field 'key': the template '{gate}' names 'gate'; there are"),
-        (own("wait", success={"key": {"above": 1}}), "field 'key': a string is no number; above and below are of"),
+        (own("wait", success={"key": {"above": 1}}), "field 'key': a string is not a number; above and below are of"),
         (own("charge", success={"data[0]": 1}), "charge: success: field 'data[0]': 'data' is int32, not a list"),
         (own("charge", success={"data": [1, "x"]}), "charge: success: field 'data': int32 cannot be 'x'"),
         (own("lay", steps=[{**OWN["lay"]["steps"][0], "goal": {"order": 1}}]), "lay.steps.0: goal: field 'order'"),
@@ -261,7 +261,7 @@ def prompts(**entries: Any) -> Change:
         (squeeze(goal={"command.data": "{force}"}), "names 'force'; there are {skill}"),
         (squeeze(goal={"command": "{newton}"}), "cannot be '{newton}', which is a number"),
         (squeeze(result={"note": "nothing"}, returns={"note": "text"}), "has no field 'nothing'"),
-        (squeeze(parameters={**SQUEEZE["parameters"], "mode": []}), "parameters.mode: [] is no choice"),
+        (squeeze(parameters={**SQUEEZE["parameters"], "mode": []}), "parameters.mode: [] is not a choice"),
         # the emergency stop
         (lambda config: config.pop("emergency_stop"), "name the emergency_stop, or say emergency_stop: null where the"),
         (
@@ -276,7 +276,7 @@ def prompts(**entries: Any) -> Change:
         (stop(field="engaged"), "emergency_stop: field 'engaged': std_msgs/msg/Bool has no field 'engaged'"),
         (stop(engaged="yes"), "emergency_stop.engaged: boolean cannot be 'yes'"),
         # what it perceives
-        (detector(objects="sequence_number"), "objects: field 'sequence_number' is no list"),
+        (detector(objects="sequence_number"), "objects: field 'sequence_number' is not a list"),
         (detector(**{"class": "colour"}), "InteractiveMarker has no field 'colour'"),
         (detector(pose="name"), "pose: field 'name' is a string; a pose is one of"),
         (detector(own="pose"), "own: field 'pose' is geometry_msgs/msg/Pose"),

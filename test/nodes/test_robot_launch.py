@@ -187,7 +187,7 @@ def test_a_navigation_that_is_killed_and_started_again_changes_no_decision(proce
         (["robots:=tall"], "'tall' is not NAME=CONFIG"),
         (["robots:=tall=one.yaml,tall=two.yaml"], "there are two called 'tall'"),
         (["robots:=tall=one.yaml"], "one robot alone is a robot_config"),
-        (["robots:=a b=one.yaml,small=two.yaml"], "'a b' is no namespace"),
+        (["robots:=a b=one.yaml,small=two.yaml"], "'a b' is not a namespace"),
         (["robots:=tall=nowhere.yaml,small=nowhere.yaml"], "nowhere.yaml"),
         (["robot:=nobody"], "there is no robot 'nobody'; there is office, pyrobosim"),
         (["robot:=pyrobosim", "robot_config:=robot.yaml"], "robot is 'pyrobosim' and robot_config is 'robot.yaml'"),

@@ -147,7 +147,7 @@ def test_where_a_copy_cannot_be_written_it_is_said_where(graph: Graph, tmp_path:
 
 
 def test_what_is_no_nodes_name_is_refused(graph: Graph, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="'my planner' is no node's name"):
+    with pytest.raises(UserError, match="'my planner' is not a node's name"):
         follow(graph, tmp_path, "my planner")
 
 

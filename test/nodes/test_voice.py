@@ -216,7 +216,7 @@ def test_where_no_planner_is_there_it_says_so(graph: Graph) -> None:
     [
         ({"hears": {"type": "std_msgs/msg/Nothing"}}, "std_msgs/msg/Nothing"),
         ({"hears": {"field": "words"}}, "field 'words'"),
-        ({"hears": {"type": "std_msgs/msg/Bool"}}, "field 'data' is no text"),
+        ({"hears": {"type": "std_msgs/msg/Bool"}}, "field 'data' is not text"),
         ({"says": {"publish": "tts", "type": "std_msgs/msg/String", "goal": {"text": "{text}"}}}, "text"),
         ({"says": {"publish": "tts", "type": "std_msgs/msg/String", "goal": {"data": "{words}"}}}, "words"),
     ],

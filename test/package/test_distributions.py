@@ -48,7 +48,7 @@ def files() -> dict[str, bytes]:
 def tracked() -> set[str]:
     listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
     if listing.returncode:
-        pytest.skip("this is no checkout of git: what is tracked is not known")
+        pytest.skip("this is not a checkout of git: what is tracked is not known")
     return set(listing.stdout.split("\0")) - {""}
 
 

@@ -67,7 +67,7 @@ def test_an_environment_on_the_path_is_the_one_that_is_installed_into(
     site = tmp_path / ".venv-ros/lib/python3.12/site-packages"
     site.mkdir(parents=True)
     outside.setattr(sys, "path", [*sys.path, str(site)])
-    assert "-m venv" in install_line("reactree_ros[openai]"), "a folder is no environment"
+    assert "-m venv" in install_line("reactree_ros[openai]"), "a folder is not an environment"
     (tmp_path / ".venv-ros/pyvenv.cfg").touch()
     assert install_line("reactree_ros[openai]") == f"{tmp_path}/.venv-ros/bin/python -m pip install 'openai>=1.40'"
 

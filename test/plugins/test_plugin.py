@@ -203,13 +203,13 @@ WRONG = {
     "syntax": ("def", "world 'syntax' of syntax cannot be loaded: invalid syntax"),
     "other": (
         A_WORLD.format(name="another", summary=""),
-        "world 'other' of other: other:SPEC is no world of that name",
+        "world 'other' of other: other:SPEC is not a world of that name",
     ),
     "react": (
         "from reactree_ros.planners.reactree import SPEC",
-        "world 'react' of react: react:SPEC is no world of that name",
+        "world 'react' of react: react:SPEC is not a world of that name",
     ),
-    "nothing": ("SPEC = None", "world 'nothing' of nothing: nothing:SPEC is no world of that name"),
+    "nothing": ("SPEC = None", "world 'nothing' of nothing: nothing:SPEC is not a world of that name"),
 }
 
 

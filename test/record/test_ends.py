@@ -68,7 +68,7 @@ LONG = ["Think: a", "Think: b", *DONE]
             True,
             [],
         ),
-        (  # what is replaced is no failure, what a parallel lacks is one, however deep
+        (  # what is replaced is not a failure, what a parallel lacks is one, however deep
             {
                 "root": [expand("sequence", "a", "b")],
                 "a": [expand("fallback", "x", "y")],
@@ -84,7 +84,7 @@ LONG = ["Think: a", "Think: b", *DONE]
             False,
             ["'l' failed: nothing here"],
         ),
-        (  # a step of a sequence below a parallel is no thing of its own
+        (  # a step of a sequence below a parallel is not a thing of its own
             {
                 "root": [expand("parallel", "a", "b")],
                 "a": [expand("sequence", "x", "y")],

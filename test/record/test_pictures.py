@@ -144,7 +144,7 @@ def test_a_picture_whose_bytes_were_left_out_is_not_shown(run: tuple[Looking, Ke
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"data": "not base64!"}, "the picture is no base64"),
+        ({"data": "not base64!"}, "the picture is not base64"),
         ({"data": base64.b64encode(png(width=9)).decode()}, "has other bytes than its id says"),
         ({"media": "text/html"}, "pictures.0.media"),
         ({"media": "image/svg+xml"}, "pictures.0.media"),

@@ -220,16 +220,16 @@ def test_a_record_is_never_written_over_another_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "is no record of a run"),
-        (b'{"e":"run","schema":1', "is no record of a run"),
-        (b"\n", "is no record of a run"),
-        (b'{"task_id": 3}\n', "is no record of a run"),
-        (b'[1]\n{"e":"grow"}\n', "is no record of a run"),
-        (b"\xff\xfe\n", "is no record of a run"),
+        (b"", "is not a record of a run"),
+        (b'{"e":"run","schema":1', "is not a record of a run"),
+        (b"\n", "is not a record of a run"),
+        (b'{"task_id": 3}\n', "is not a record of a run"),
+        (b'[1]\n{"e":"grow"}\n', "is not a record of a run"),
+        (b"\xff\xfe\n", "is not a record of a run"),
         (b'{"e":"run","schema":2}\n', "is a record of schema 2, which this version .schema 1. does not know"),
         (b'{"e":"run","schema":1}\n', r"line 1 \(run\): t lacks"),
-        (HEAD + b'{"e":\n{"e":"end"}\n', r"line 2 is no event: b'{\"e\":"),
-        (HEAD + b"7\n", "line 2 is no event"),
+        (HEAD + b'{"e":\n{"e":"end"}\n', r"line 2 is not an event: b'{\"e\":"),
+        (HEAD + b"7\n", "line 2 is not an event"),
     ],
 )
 def test_what_is_no_record_is_refused_in_one_line(content: bytes, message: str, tmp_path: Path) -> None:

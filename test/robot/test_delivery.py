@@ -41,7 +41,7 @@ def test_needs_are_read_with_the_wordings_of_conditions(tmp_path: Path) -> None:
     [
         ({"condition": "peopel"}, "'peopel' is none of the conditions; did you mean 'people'"),
         ({"number": {"speed": {"at_most": 0.8, "while": "crowd"}}}, "'crowd' is none of the conditions"),
-        ({"number": {"sped": {"at_most": 0.8}}}, "'sped' is no parameter; did you mean 'speed'"),
+        ({"number": {"sped": {"at_most": 0.8}}}, "'sped' is not a parameter; did you mean 'speed'"),
         ({"at": "countr"}, "did you mean 'counter'"),
         ({"at": "counter 7"}, "'counter 7' is nothing on the map"),
         ({"not": {"open": "drawr"}}, "did you mean 'drawer'"),

@@ -68,7 +68,7 @@ def test_the_labels_of_hydra_may_be_in_a_file_of_their_own(tmp_path: Path) -> No
         labels.write_text(text, encoding="utf-8")
         assert [item.name for item in made(tmp_path, graph, labels=labels).items()] == ["stapler 1"]
     labels.write_text("- chair\n", encoding="utf-8")
-    with pytest.raises(UserError, match="are no names of labels"):
+    with pytest.raises(UserError, match="are not names of labels"):
         made(tmp_path, graph, labels=labels)
 
 
@@ -78,11 +78,11 @@ def test_the_labels_of_hydra_may_be_in_a_file_of_their_own(tmp_path: Path) -> No
         ({}, "it has no nodes"),
         ([], "there is nothing in it"),
         ({"nodes": []}, "there is nothing in it"),
-        ({"nodes": [{"id": 1}]}, "is no scene graph of a known form"),
-        ({"nodes": [{"id": 1, "class": "shelf", "pose": [0, "x"]}]}, "'x' is no length"),
-        ({"nodes": [{"id": 1, "class": "shelf", "pose": [0, 1e9]}]}, "is no length"),
+        ({"nodes": [{"id": 1}]}, "cannot be read as scene graph of a known form"),
+        ({"nodes": [{"id": 1, "class": "shelf", "pose": [0, "x"]}]}, "'x' is not a length"),
+        ({"nodes": [{"id": 1, "class": "shelf", "pose": [0, 1e9]}]}, "is not a length"),
         ({"nodes": [{"id": 1, "class": "!", "pose": [0, 0]}]}, "there is nothing in it"),
-        ({"nodes": [{"id": 1, "class": "cup", "pose": [0, 0], "box": [1, 2]}]}, "is no scene graph"),
+        ({"nodes": [{"id": 1, "class": "cup", "pose": [0, 0], "box": [1, 2]}]}, "cannot be read as scene graph"),
         (7, "it has no nodes"),
     ],
 )
@@ -202,7 +202,7 @@ def test_the_origin_of_a_map_may_be_turned(tmp_path: Path, nav2: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "labelled", "said"),
     [
-        ("image: none.pgm\nresolution: 0.05\norigin: [0, 0, 0]\n", LABELLED, r"none\.pgm: is no image of a map"),
+        ("image: none.pgm\nresolution: 0.05\norigin: [0, 0, 0]\n", LABELLED, r"none\.pgm: is not an image of a map"),
         ("image: floor.pgm\nresolution: 0\norigin: [0, 0, 0]\n", LABELLED, r"yaml:2: resolution: .*greater than 0"),
         ("image: floor.pgm\nresolution: .inf\norigin: [0, 0, 0]\n", LABELLED, r"yaml:2: resolution: .*, not 'inf'"),
         ("image: floor.pgm\nresolution: 1\norigin: [0, 0, -nan]\n", LABELLED, r"yaml:3: origin: its yaw is nan"),
@@ -215,8 +215,8 @@ def test_the_origin_of_a_map_may_be_turned(tmp_path: Path, nav2: Any) -> None:
         ("", {**LABELLED, "imageWidth": 100}, "it is of an image of 100 x 100 pixels, the map's has 200 x 100"),
         ("", {"shapes": []}, "no polygon or rectangle is labelled"),
         ("", {}, "it has no shapes"),
-        ("", {"shapes": [{"label": "7", "points": [[0, 0], [1, 0], [1, 1]]}]}, "is no region with a name"),
-        ("", {"shapes": [{"label": "office", "points": [[0], [1, 0], [1, 1]]}]}, "is no file of labelme"),
+        ("", {"shapes": [{"label": "7", "points": [[0, 0], [1, 0], [1, 1]]}]}, "is not a region with a name"),
+        ("", {"shapes": [{"label": "office", "points": [[0], [1, 0], [1, 1]]}]}, "cannot be read as file of labelme"),
     ],
 )
 def test_files_that_do_not_fit_are_an_error_of_one_line(

@@ -159,7 +159,7 @@ def test_a_value_that_may_not_stand_there_is_refused_by_its_parameter(
 @pytest.mark.parametrize("name", [name for name, (_, values) in SAID.items() if values])
 def test_one_value_more_or_less_is_refused_by_its_name(grammar: DecisionGrammar, name: str) -> None:
     values = SAID[name][1]
-    with pytest.raises(Unreadable, match="'speed' is no parameter"):
+    with pytest.raises(Unreadable, match="'speed' is not a parameter"):
         read_call([(name, json.dumps({**values, "speed": 9}))], grammar)
     missing = next(iter(values))
     with pytest.raises(Unreadable, match=rf"{missing}: it is not said"):
@@ -280,7 +280,7 @@ def test_what_a_policy_denies_altogether_is_not_offered(office: OfficeWorld) -> 
     [
         (
             {"skill": "grip", "when": {"forse": "high"}},
-            "rules.0.when.forse: 'forse' is no parameter of 'grip'; did you mean 'force'",
+            "rules.0.when.forse: 'forse' is not a parameter of 'grip'; did you mean 'force'",
         ),
         (
             {"skill": "grip", "when": {"force": "hgh"}},
@@ -290,9 +290,9 @@ def test_what_a_policy_denies_altogether_is_not_offered(office: OfficeWorld) -> 
         ({"skill": "drive", "when": {"distance": 3}}, "rules.0.when.distance: 3"),
         (
             {"skill": "take picture", "when": {"x": 3}},
-            "rules.0.when.x: 'x' is no parameter of 'take picture'; it takes nothing",
+            "rules.0.when.x: 'x' is not a parameter of 'take picture'; it takes nothing",
         ),
-        ({"skill": "take pictures"}, "rules.0.skill: 'take pictures' is no skill here; did you mean 'take picture'"),
+        ({"skill": "take pictures"}, "rules.0.skill: 'take pictures' is not a skill here; did you mean 'take picture'"),
     ],
 )
 def test_a_rule_that_cannot_be_kept_is_refused(office: OfficeWorld, rule: dict[str, Any], said: str) -> None:
@@ -304,7 +304,7 @@ def test_a_rule_that_cannot_be_kept_is_refused(office: OfficeWorld, rule: dict[s
 def test_rules_about_values_need_declared_skills() -> None:
     texts = ScriptedWorld()
     texts.household = replace(WAH_NL, skills=(), actions=("open",))
-    with pytest.raises(PolicyError, match="'open' is no declared skill here, and has no parameters"):
+    with pytest.raises(PolicyError, match="'open' is not a declared skill here, and has no parameters"):
         policy({"skill": "open", "when": {"side": "left"}, "verdict": "deny"}).check(texts)
 
 

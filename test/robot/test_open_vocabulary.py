@@ -306,7 +306,9 @@ def test_what_a_parameter_asks_for_is_on_the_map(which: str) -> None:
     ("which", "meant"), [("GRABABLE", "GRABBABLE"), ("SURFACE", "SURFACES"), ("elevater", "elevator")]
 )
 def test_what_cannot_be_on_the_map_is_refused(which: str, meant: str) -> None:
-    said = rf"robot\.yaml: skills\.call\.parameters\.elevator: '{which}' is no property .*did you mean '{meant}'"
+    said = (
+        rf"robot\.yaml: skills\.call\.parameters\.elevator: '{which}' is neither property nor .*did you mean '{meant}'"
+    )
     with pytest.raises(UserError, match=said):
         robot(which).check_fits(map_of(parse_yaml(MAP, where="map.yaml")), "robot.yaml")
 

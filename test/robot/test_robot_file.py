@@ -52,8 +52,8 @@ def test_with_conditions_it_waits_for_any_of_them(tmp_path: Path) -> None:
         ({"triggers": {"t": {"instruction": "x", "when": "a"}}}, "'a' is none of the conditions; there are none"),
         ({"triggers": {"t": {"instruction": "x"}}}, "say one of when, at and every"),
         ({"triggers": {"t": {"instruction": "x", "at": "8:00", "every": 5}}}, "say one of when, at and every"),
-        ({"triggers": {"t": {"instruction": "x", "at": "25:00"}}}, "'25:00' is no time"),
-        ({"triggers": {"t": {"instruction": "x", "at": "noon"}}}, "'noon' is no time"),
+        ({"triggers": {"t": {"instruction": "x", "at": "25:00"}}}, "'25:00' is not a time"),
+        ({"triggers": {"t": {"instruction": "x", "at": "noon"}}}, "'noon' is not a time"),
         ({"triggers": {"t": {"instruction": "x", "every": 5, "days": ["mon"]}}}, "days are for a trigger with at"),
         ({"triggers": {"t": {"instruction": "x", "every": 5, "again": 5}}}, "again is for a trigger with when"),
         ({"triggers": {"t": {"instruction": "x", "every": 5, "limits": {"max_step": 5}}}}, "did you mean 'max_steps'"),
@@ -69,7 +69,7 @@ def test_with_conditions_it_waits_for_any_of_them(tmp_path: Path) -> None:
         ),
         (
             {"battery": {"topic": "/b", "least": 0.1, "charge": {"below": 0.2, "skill": "dok", "until": 0.8}}},
-            "battery.charge.skill: 'dok' is no skill",
+            "battery.charge.skill: 'dok' is not a skill",
         ),
     ],
 )

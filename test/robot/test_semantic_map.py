@@ -181,7 +181,7 @@ WRONG = [
         ".steps.0.tipe: there is no setting 'skills.a.steps.0.tipe'; did you mean 'type'",
     ),
     ("action: b, type: d, check: {publish: c}", ".check.0: name one of service, wait_for, seen, gone"),
-    ("action: b, type: d, check: {gone: m}", ": check.gone: 'm' is no parameter; use one of n"),
+    ("action: b, type: d, check: {gone: m}", ": check.gone: 'm' is not a parameter; use one of n"),
     ("action: b, type: d, check: {gone: n}", ": check: nothing is detected; name the detections, or check otherwise"),
     ("action: b, type: d, cancel: {wait_for: c}", ".cancel: name one of action, service, publish"),
     ("camera: head, type: d", ": camera has no type; leave it out"),
@@ -207,11 +207,11 @@ WRONG = [
         ),
         (
             "{map: m, emergency_stop: null, skills: {a: {type: b, action: c, wording: 'a {x}', parameters: {x: nmb}}}}",
-            "skills.a: parameters.x: 'nmb' is no kind of parameter; name one of",
+            "skills.a: parameters.x: 'nmb' is not a kind of parameter; name one of",
         ),
         (
             "{map: m, emergency_stop: null, skills: {fly: {type: a, action: b, wording: fly, effect: {hold: x}}}}",
-            "skills.fly: effect: 'hold' is no effect; did you mean 'held'?",
+            "skills.fly: effect: 'hold' is not an effect; did you mean 'held'?",
         ),
         (
             "{map: m, emergency_stop: null, skills: {fly: {type: a, action: b, wording: fly, returns: {x: text}}}}",
@@ -687,7 +687,7 @@ def test_only_what_the_robot_can_do_is_a_skill(map: SemanticMap) -> None:
     goes = HouseholdSkills(SKILLS[:1])
     assert all(str(skill).startswith("go to ") for skill in goes.offered(map))
     assert goes.read(map, "turn on table lamp 1") == (
-        "'turn on table lamp 1' is no skill of this robot. A skill starts with one of: go to."
+        "'turn on table lamp 1' is not a skill of this robot. A skill starts with one of: go to."
     )
     assert HOUSE.read(map, "pick up apple 9") == "There is no apple 9 in the house."
 

@@ -15,7 +15,7 @@ from memory.word_hash_embedder import WordHashEmbedder
 
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 
-# Who counts harm is in a benchmark. Its folder is no place to import from: it has names of folders of tests.
+# Who counts harm is in a benchmark. Its folder is not a place to import from: it has names of folders of tests.
 _spec = spec_from_file_location("routines", Path(__file__).resolve().parents[2] / "benchmarks/routines.py")
 assert _spec is not None
 assert _spec.loader is not None

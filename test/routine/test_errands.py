@@ -174,8 +174,8 @@ def test_a_routine_does_not_fit_where_it_cannot_be_done(tmp_path: Path, memory: 
     robot.does("Bring the pills to Anna", BRING)
     (kept,) = Kept(memory).all().values()
     for change, said, fails in (
-        (("nurse desk", "storage"), "'storage' is no place here", 1),
-        (("over to {person_2}", "over to Zoe"), "'Zoe' is no person here", 1),
+        (("nurse desk", "storage"), "'storage' is not a place here", 1),
+        (("over to {person_2}", "over to Zoe"), "'Zoe' is not a person here", 1),
         (("open drawer 3", "open drawer 9"), "9", 1),
         (("navigate to counter", "navigate to charger"), "you are not at counter", 0),
     ):

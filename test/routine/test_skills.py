@@ -314,7 +314,7 @@ FETCH_BLIND = Routine.from_data(
         ({"body": flow("sequence", GO, PICK, {"kind": "goal", "text": "find it"})}, "a goal cannot be part of a skill"),
         ({"body": flow("sequence", GO, {"kind": "search", "finds": "x", "of": "{thing}"})}, "a search cannot be part"),
         ({"body": flow("sequence", GO)}, "no step in it takes '{thing}' alone"),
-        ({"goal": "{thing} from {place}"}, "its goal is no wording of a skill"),
+        ({"goal": "{thing} from {place}"}, "its goal is not a wording of a skill"),
         ({"name": "pick up"}, "there is a skill of this name already"),
     ],
 )

@@ -87,7 +87,7 @@ class Run:
 
     @property
     def map(self) -> str:
-        """What the map tells of the things that are no paper."""
+        """What the map tells of the things that are not paper."""
         assert isinstance(self.world, OfficeWorld)
         scene = self.world.map
         at = {item.name: scene.place_of(item) for item in scene.items()}

@@ -100,7 +100,7 @@ def test_a_skill_policy_guards_hand_written_skills() -> None:
     result = episode_of(lambda run: run.skill("open fridge 1"), world=guarded).run()
     assert (result.end, world.executed) == ("failure", [])
     assert "the skill policy says deny" in result.reason
-    with pytest.raises(UserError, match="'go to kitchen 1' is no skill; one starts with open"):
+    with pytest.raises(UserError, match="'go to kitchen 1' is not a skill; one starts with open"):
         episode_of(lambda run: run.skill("go to kitchen 1"), world=guarded)
 
 

@@ -170,17 +170,17 @@ WRONG: list[tuple[World, str]] = [
     (but(Member, team=lambda self: ["one"]), "team gives ['one']; it must be robots by name, each a SharedWorld"),
     (Pair(one=Shed(), two=Shed()), "it must be robots by name, each a SharedWorld"),
     (Pair(one=Member()), "team names 'one' alone; it must be empty if there is one robot"),
-    (Pair(**{"one": Member(), " ": Member()}), "team calls a robot ' ', which is no name"),
+    (Pair(**{"one": Member(), " ": Member()}), "team calls a robot ' ', which is not a name"),
     (Pair(one=Member(), two=but(Member, use=lambda self, skill: skill)), "gives 'open door 1'; it must be a Use"),
     (
         Pair(one=Member(), two=but(Member, use=lambda self, skill: Use(places=("",)))),
         "it must be a Use that names things, places and ways",
     ),
     (Pair(one=Member(), two=but(Member, heed=fails(WorldError("no company")))), "heed raises WorldError: no company"),
-    (but(Member, places="door"), "places is 'door', which are no words"),
+    (but(Member, places="door"), "places is 'door', which are not words"),
     (
         but(execute=lambda self, skill: Shed.execute(self, "open door 1" if "door" in skill else "take rake 1")),
-        "'levitate' is no skill of this world, but it was not refused",
+        "'levitate' is not a skill of this world, but it was not refused",
     ),
     (but(execute=refuses_but_moves), "'open door 1' was refused, but the world is not as it was"),
     (
@@ -190,7 +190,7 @@ WRONG: list[tuple[World, str]] = [
     (but(execute=levitating(lambda: Pending.failed(NO_SKILL))), "'levitate' failed: no such skill"),
     (
         but(observe=lambda self: Pending.failed(KeyError("door")), reset=lambda self, seed: does(self.text())),
-        "observe failed with KeyError: 'door', which is no WorldError",
+        "observe failed with KeyError: 'door', which is not a WorldError",
     ),
     (
         but(reset=lambda self, seed: does(f"{self.text()} It is day {next(DAYS)}.")),
@@ -203,7 +203,7 @@ WRONG: list[tuple[World, str]] = [
         ),
         "reset does not bring the world back: another first observation than before the skills",
     ),
-    (but(reset=lambda self, seed: Pending.ready(None)), "reset gives None, which is no Observation"),
+    (but(reset=lambda self, seed: Pending.ready(None)), "reset gives None, which is not an Observation"),
     (but(**skills()), "available_skills lists nothing"),
     (but(**skills("open door 1", "open door 1")), "available_skills lists 'open door 1' 2 times"),
     (but(**skills("lock door 1")), "the skill 'lock door 1' begins with none of the household's actions"),
@@ -224,10 +224,10 @@ WRONG: list[tuple[World, str]] = [
     ),
     (
         but(execute=lambda self, skill: Pending.ready(replace(Shed.execute(self, skill).take(), outcome="done"))),  # type: ignore[arg-type]
-        "gives an observation whose outcome is 'done', which is no Outcome",
+        "gives an observation whose outcome is 'done', which is not an Outcome",
     ),
-    (but(household=None), "household is None, which is no Household"),
-    (but(recallable="rake"), "recallable is 'rake', which are no words"),
+    (but(household=None), "household is None, which is not a Household"),
+    (but(recallable="rake"), "recallable is 'rake', which are not words"),
 ]
 NEVER: list[tuple[World, str]] = [
     (Pair(one=Member(), two=but(Member, execute=never)), "a skill of 'two' did not settle within 0.2 s"),
@@ -297,8 +297,8 @@ def test_a_world_that_lets_whoever_calls_wait_is_named() -> None:
     ("task", "problem"),
     [
         (SimpleNamespace(instruction="Take the rake", task_name="take"), ""),
-        (SimpleNamespace(task_name="take"), "the task's instruction is None, which is no text"),
-        (SimpleNamespace(instruction="Take the rake", task_name=""), "the task's task_name is '', which is no text"),
+        (SimpleNamespace(task_name="take"), "the task's instruction is None, which is not text"),
+        (SimpleNamespace(instruction="Take the rake", task_name=""), "the task's task_name is '', which is not text"),
         (
             SimpleNamespace(instruction="Take the rake", task_name="take", asks_for=lambda said: False),
             "the task does not ask for its own instruction, 'Take the rake'",

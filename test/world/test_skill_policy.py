@@ -41,8 +41,14 @@ def loaded(folder: Path, rules: str) -> SkillPolicy:
 @pytest.mark.parametrize(
     ("rules", "said"),
     [
-        ("{skill: fly to, verdict: allow}", "rules.0.skill: 'fly to' is no skill here; use one of go to, pick up, put"),
-        ("{skill: pickup, verdict: allow}", "rules.0.skill: 'pickup' is no skill here; did you mean 'pick up'? There"),
+        (
+            "{skill: fly to, verdict: allow}",
+            "rules.0.skill: 'fly to' is not a skill here; use one of go to, pick up, put",
+        ),
+        (
+            "{skill: pickup, verdict: allow}",
+            "rules.0.skill: 'pickup' is not a skill here; did you mean 'pick up'? There",
+        ),
         (
             "{skill: open, verdict: allow}, {skill: turn on, object: Stove, verdict: deny}",
             "rules.1.object: 'Stove' is nothing here; did you mean 'stove'?",
@@ -255,15 +261,15 @@ SPRAY, HAND, _, CLEAN = (skill.name for skill in Ward().household.skills)
 @pytest.mark.parametrize(
     ("skill", "when", "said"),
     [
-        (SPRAY, {"room": "nursry"}, "when.room: 'nursry' is no room here; did you mean 'nursery'?"),
-        (SPRAY, {"room": ["nursery", "ward 3"]}, "when.room: 'ward 3' is no room here; did you mean 'ward "),
-        (SPRAY, {"room": "attic"}, "when.room: 'attic' is no room here; there are such as nursery, ward 1, ward 2"),
-        (HAND, {"person": "Anna"}, "when.person: 'Anna' is no person here; there are none"),
-        (SPRAY, {"rom": "nursery"}, "when.rom: 'rom' is no parameter of"),
+        (SPRAY, {"room": "nursry"}, "when.room: 'nursry' is not a room here; did you mean 'nursery'?"),
+        (SPRAY, {"room": ["nursery", "ward 3"]}, "when.room: 'ward 3' is not a room here; did you mean 'ward "),
+        (SPRAY, {"room": "attic"}, "when.room: 'attic' is not a room here; there are such as nursery, ward 1, ward 2"),
+        (HAND, {"person": "Anna"}, "when.person: 'Anna' is not a person here; there are none"),
+        (SPRAY, {"rom": "nursery"}, "when.rom: 'rom' is not a parameter of"),
         (SPRAY, {"what": "table"}, "when.what: 'table' may not stand here; what may: bed, floor"),
         (SPRAY, {"n": 7}, "when.n: 7.0 may not stand here, but a number from 1 to 6"),
         (SPRAY, {"n": {"above": 6}}, "when.n: no number is above 6"),
-        (CLEAN, {"rooms": "attic"}, "when.rooms: 'attic' is no room here"),
+        (CLEAN, {"rooms": "attic"}, "when.rooms: 'attic' is not a room here"),
         (CLEAN, {"how": "later"}, "when.how: 'later' may not stand here; what may: at once, some time"),
         (SPRAY, {"n": {"above": 2, "below": 3}}, "when.n: no number is above 2 and below 3"),
     ],

@@ -303,7 +303,7 @@ def _subgoal(said: Any) -> str:
         raise Unreadable(f"A subgoal is a text, not {shortened(str(said), 60)!r}.")
     goal = " ".join(said.split()).replace(";", ",")
     if goal and _is_no_subgoal(goal):
-        raise Unreadable(f"'{shortened(goal, 60)}' is no subgoal; name what is to be reached.")
+        raise Unreadable(f"'{shortened(goal, 60)}' is not a subgoal; name what is to be reached.")
     return goal
 
 

@@ -288,7 +288,7 @@ OTHERS: Registry[Callable[[DecisionRequest, str, Mapping[str, Sequence[Goal]]], 
 
 
 class ExpertModel(LanguageModel):
-    """A deterministic rule-based household policy; it is no language model.
+    """A deterministic rule-based household policy; it is not a language model.
 
     It reads the prompt of a request. If that has no system text, the request says what is allowed. ``goals`` are
     those of instructions that are known as data; ``names`` those of classes that are not the vocabulary's words.

@@ -26,7 +26,7 @@ def read_answer(answer: Any) -> Generated:
     try:
         return _read(answer)
     except RecursionError:
-        raise Refused(0, "it is nested too deeply", "with something that is no completion") from None
+        raise Refused(0, "it is nested too deeply", "with something that is not a completion") from None
 
 
 def _read(answer: Any) -> Generated:
@@ -53,7 +53,7 @@ def _read(answer: Any) -> Generated:
             calls=tuple(_calls(message)),
         )
     except (AttributeError, IndexError, KeyError, TypeError):
-        raise Refused(0, repr(answer), "with something that is no completion") from None
+        raise Refused(0, repr(answer), "with something that is not a completion") from None
 
 
 def _timed(timings: Any) -> dict[str, Any] | None:
@@ -86,7 +86,7 @@ class Parts:
             choices = part.get("choices") or []
             return self._added(choices[0]) if choices else True
         except (AttributeError, IndexError, KeyError, TypeError):
-            raise Refused(0, repr(part), "with something that is no completion") from None
+            raise Refused(0, repr(part), "with something that is not a completion") from None
 
     def _added(self, choice: Mapping[str, Any]) -> bool:
         delta = choice.get("delta") or {"content": choice.get("text")}

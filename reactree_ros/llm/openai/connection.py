@@ -76,7 +76,7 @@ def read_url(base_url: str) -> str:
     sound = parts.scheme in ("http", "https") and parts.hostname and port != 0 and not re.search(r"\s|#", base_url)
     if not sound:
         raise UserError(
-            f"base_url {redacted(base_url)!r}: is no URL of a server; it looks like http://127.0.0.1:8000/v1"
+            f"base_url {redacted(base_url)!r}: is not a URL of a server; it looks like http://127.0.0.1:8000/v1"
         )
     return base_url.rstrip("/") if parts.path.strip("/") else f"{parts.scheme}://{parts.netloc}/v1"
 

@@ -30,7 +30,7 @@ OF_ROLES = re.compile(r"\b(?:system|roles?)\b", re.IGNORECASE)
 OF_PICTURES = re.compile(r"\bimages?\b|image_url|multi-?modal|vision|mmproj", re.IGNORECASE)
 _PICTURE = re.compile(r"(data:image/\w{1,8};base64,)[A-Za-z0-9+/=]+")
 # A parameter's name in quotes or brackets, which JSON inside a text may escape, or after a colon or the word
-# "parameter". It is no key before its value: some servers repeat the request.
+# "parameter". It is not a key before its value: some servers repeat the request.
 _NAMED = (
     r"""['"`\u2018\u201c\[](NAME)\\?['"`\u2019\u201d\]](?!\s*:\s*(?:[-\d\[{'"\\]|(?:None|[Tt]rue|[Ff]alse|null)\b))"""
     r"""|(?:(?:parameter|argument|field|property)s?|:) (NAME)\b"""

@@ -307,7 +307,7 @@ def experience_of(row: tuple[Any, ...], where: object) -> Experience:
     with _undamaged(where, number):
         for value, kind in ((subgoal, str), (task_id, str), (task_name, str), (decision, int), (depth, int)):
             if not isinstance(value, kind):
-                raise TypeError(f"{shown(value)} is no {kind.__name__}")
+                raise TypeError(f"{shown(value)} is not of type {kind.__name__}")
 
         @cache
         def read() -> tuple[Turn, ...]:

@@ -39,7 +39,7 @@ def check_node_name(name: str) -> str:
     try:
         validate_topic_name(name)
     except InvalidTopicNameException as error:
-        raise UserError(f"{name!r} is no node's name, which is like /robot1/reactree_planner") from error
+        raise UserError(f"{name!r} is not a node's name, which is like /robot1/reactree_planner") from error
     return name
 
 

@@ -147,7 +147,7 @@ class Ears(ConfiguredTopic):
     def _text(self, path: str, where: str) -> Any:
         read, slot = reader(self._kind, path, where, counted=True)
         if not is_text(slot):
-            raise UserError(f"{where}: field '{path}' is no text; name the one with what was said")
+            raise UserError(f"{where}: field '{path}' is not text; name the one with what was said")
         return read
 
     def _hear(self, message: Any) -> None:

@@ -250,7 +250,7 @@ class Reporter(Listener):
 def _from_root(node: Goal) -> list[Behaviour]:
     above: list[Behaviour] = []
     behaviour: Behaviour = node
-    while behaviour.parent is not None:  # up to the tree's own root, which is no part of the task
+    while behaviour.parent is not None:  # up to the tree's own root, which is not part of the task
         above.append(behaviour)
         behaviour = behaviour.parent
     return above[::-1]

@@ -343,7 +343,7 @@ class Field:
         at = f"{where}: field '{path}'"
         self._range = wanted if isinstance(wanted, Range) else None
         if self._range is not None and not is_number(slot):
-            raise UserError(f"{at}: {described(slot)} is no number; above and below are of numbers")
+            raise UserError(f"{at}: {described(slot)} is not a number; above and below are of numbers")
         several = wanted if isinstance(wanted, list) else [wanted]
         self._fillers = [] if self._range is not None else [filler(slot, one, at, names) for one in several]
 

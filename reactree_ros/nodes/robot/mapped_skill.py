@@ -277,7 +277,7 @@ def _reader(result: Any, path: str, usual: str, fits: Any, where: str) -> Any:
         return read
     if not path:
         return None
-    raise UserError(f"{where}: field '{path}' is no {'text' if fits is templates.is_text else 'whole number'}")
+    raise UserError(f"{where}: field '{path}' is not {'text' if fits is templates.is_text else 'a whole number'}")
 
 
 def _poses(map: SemanticMap, call: SkillCall) -> dict[str, Pose | None]:
@@ -357,7 +357,7 @@ def _read(data: bytes) -> Pixels:
     except ImportError:
         raise ValueError(taken.needs_pillow("a picture that is neither PNG nor JPEG, or is too large,")) from None
     except Exception as error:  # Pillow's readers raise what they like
-        raise ValueError(f"{len(data):,} bytes that are no picture ({error})") from error
+        raise ValueError(f"{len(data):,} bytes that are not a picture ({error})") from error
 
 
 def _raw(msg: Image) -> Pixels:

@@ -235,7 +235,7 @@ class Walk(Declared):
                 said = f"{topic} is not latched: the bridge would wait for the next one"
                 raise Found(WRONG, said, "publish it reliable and transient local")
             if not self._until(lambda: perception.map is not None, self._patience):
-                raise Found(WRONG, f"what {topic} says is no map; the log says why", "correct the map")
+                raise Found(WRONG, f"what {topic} says is not a map; the log says why", "correct the map")
         assert perception.map is not None
         return perception.map
 

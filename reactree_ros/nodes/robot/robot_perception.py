@@ -205,7 +205,7 @@ class Perception:
             if in_map is not None:
                 detections.append(Detection(one.word, in_map, one.own, one.score))
             elif one.pose is None:
-                self._warn(f"{source}: the pose of '{one.word}' is no pose; it is ignored")
+                self._warn(f"{source}: the pose of '{one.word}' is not a pose; it is ignored")
             elif self.now() - since <= LATE:
                 return False
             else:

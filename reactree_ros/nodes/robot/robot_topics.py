@@ -40,7 +40,7 @@ _POSES = tuple(
         *("Point", "PointStamped", "Pose2D"),
     )
 )
-#: Reads a pose from a message, with the frame of a pose that names none. None: it is no pose.
+#: Reads a pose from a message, with the frame of a pose that names none. None: it is not a pose.
 PoseReader = Callable[[Any, str], Pose | None]
 
 
@@ -145,7 +145,7 @@ class DetectionReader:
         objects, slot = templates.reader(answer, entry.objects, f"{where}: objects")
         value = slot.value_type if isinstance(slot, AbstractNestedType) else None
         if not isinstance(value, NamespacedType):
-            raise UserError(f"{where}: objects: field '{entry.objects}' is no list of messages")
+            raise UserError(f"{where}: objects: field '{entry.objects}' is not a list of messages")
         one = templates.message_class(value, where)
         kind = _field(one, entry.class_, f"{where}: class", templates.is_text, templates.is_whole_number)
         own = _field(one, entry.own, f"{where}: own", templates.is_text) if entry.own else lambda each: ""

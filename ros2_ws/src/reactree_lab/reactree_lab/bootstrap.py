@@ -102,7 +102,7 @@ class Bootstrap:
             return []
         attempts = read_lines(self._record, Attempt)
         known = {end.value for end in EpisodeEnd}
-        return [one for one in attempts if one.end in known]  # a line that is no result is carried out again
+        return [one for one in attempts if one.end in known]  # a line that is not a result is carried out again
 
 
 #: Seeds of the houses, far from those of suites and datasets, which begin with 0.

@@ -119,7 +119,7 @@ def test_the_alfred_recordings_drive_the_tree_identically(alfred: Path) -> None:
 def test_a_bad_file_of_outcomes_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "outcomes.json"
     path.write_text(content, encoding="utf-8")
-    with pytest.raises(UserError, match="is no file of outcomes"):
+    with pytest.raises(UserError, match="cannot be read as file of outcomes"):
         load_outcomes(path, "react")
 
 

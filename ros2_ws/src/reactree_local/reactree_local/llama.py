@@ -77,7 +77,7 @@ class Served:
     def try_out(self) -> None:
         for file in filter(None, (self.model, self.adapter)):
             if not Path(file).is_file():
-                raise UserError(f"{file}: is no file; name a GGUF file")
+                raise UserError(f"{file}: is not a file; name a GGUF file")
         # Whoever lists the processes sees these words: the trial draws a key of its own.
         named = {name: value for name, value in asdict(self).items() if name != "key"}
         command = [*python_module(__name__), json.dumps(named)]

@@ -84,7 +84,7 @@ def test_seed_and_temperature(model: EngineModel) -> None:
     assert says(1.5, 1) != says(1.5, 2)
 
 
-@pytest.mark.parametrize("method", [one for one in Method if one is not Method.TOOLS])  # it is no server
+@pytest.mark.parametrize("method", [one for one in Method if one is not Method.TOOLS])  # it is not a server
 def test_every_method_ends(model: EngineModel, method: Method) -> None:
     one = EngineModel(model.engine, method=method, retries=1)
     reply = one.decide(DecisionRequest(TURNS, DecisionGrammar(SKILLS), max_tokens=10)).result(timeout=60)

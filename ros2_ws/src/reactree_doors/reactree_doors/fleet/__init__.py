@@ -38,7 +38,7 @@ class FleetMemory(EpisodicMemory):
     A run is committed to the robot's own memory first, which is when it is acknowledged, then delivered to the server.
     While the server cannot be reached, what is asked for comes from the own memory: the robot's runs, and copies of
     others'. Routines stay in the own memory. Raises EpisodicMemoryError: the server refuses, its schema is not for this
-    version, or the file cannot be opened. One that cannot be reached is no error.
+    version, or the file cannot be opened. One that cannot be reached is not an error.
     """
 
     keeps_routines = True

@@ -67,7 +67,7 @@ class OwnMemory(SqliteMemory):
         return number
 
     def mark(self) -> None:
-        """Let those runs wait that were added while this was no robot's of a fleet."""
+        """Let those runs wait that were added while this was not a robot's of a fleet."""
         with self._write_lock, self._explained("write to"), self._transaction() as database:
             rows = database.execute("SELECT id FROM run WHERE id NOT IN (SELECT run FROM fleet_run)").fetchall()
             new = [(number, str(uuid4()), _WAITING) for (number,) in rows]

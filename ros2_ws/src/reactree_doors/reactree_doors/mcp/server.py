@@ -109,7 +109,7 @@ def _unpacked(limits: Any) -> Any:
 
 
 class Tool(Settings):
-    """A tool that is no skill: its text is what the client is told of it, its fields are its arguments."""
+    """A tool that is not a skill: its text is what the client is told of it, its fields are its arguments."""
 
     word: ClassVar[str]
     harmless: ClassVar[bool] = True

@@ -248,7 +248,7 @@ def _number_in(schema: Mapping[str, Any], key: str, least: float = -1e12) -> flo
         or not isinstance(value, int | float)
         or not (key not in schema or least <= value < 1e12)
     ):
-        raise ValueError(f"{key} {_shown(value)} is no number that can be said")
+        raise ValueError(f"{key} {_shown(value)} is not a number that can be said")
     return value if key in schema else None
 
 
@@ -265,7 +265,7 @@ def _chosen(schema: Mapping[str, Any], own: Parameter | None) -> Typed:
     meant = {}
     for value in (one for one in values if one is not None):
         if kind and not (isinstance(value, _TYPES[kind]) and isinstance(value, bool) == (kind == "boolean")):
-            raise ValueError(f"has the option {_shown(value)}, which is no {kind}")
+            raise ValueError(f"has the option {_shown(value)}, which is not of type {kind}")
         if not isinstance(value, str | int | float):
             raise ValueError(f"has the option {_shown(value)}; options are texts, numbers, true and false")
         option = ("yes" if value else "no") if isinstance(value, bool) else str(value)

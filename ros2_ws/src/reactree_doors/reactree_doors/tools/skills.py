@@ -99,7 +99,7 @@ class ToolSkills(AddedSkills):
     """Adds tools to the skills of a world.
 
     What a tool answers is an observation, in the words of somebody else. A call that fails, by whatever its server
-    does, is a skill that failed. A tool that a server gets later is no skill.
+    does, is a skill that failed. A tool that a server gets later is not a skill.
     """
 
     _added: Mapping[Skill, _Added]

@@ -71,7 +71,7 @@ class File:
         folder: Path | None = None,
         missing: dict[str, str] | None = None,
     ) -> None:
-        self.missing = missing  # takes the nodes that are no skill yet, with file and line; None: each is an error
+        self.missing = missing  # takes the nodes that are not skills yet, with file and line; None: each is an error
         self.declared, self.names, self.where = declared, names, where
         self.skills = by_node_name(declared)
         self.trees: dict[str, Element] = {}

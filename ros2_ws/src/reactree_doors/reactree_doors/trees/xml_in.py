@@ -90,7 +90,7 @@ def _routine(file: File, goal: str | None) -> model.Routine:
         if goal is not None or f"{{{name}}}" not in scope.names.values():
             file.refuse(
                 element,
-                f"'{{{called}}}' is no role, and nothing sets it or finds it; a role stands in the goal, or is an "
+                f"'{{{called}}}' is not a role, and nothing sets it or finds it; a role stands in the goal, or is an "
                 f'input_port of <SubTree ID="{own["ID"]}"> in the TreeNodesModel',
             )
         file.roles[name] = ""
@@ -181,7 +181,7 @@ class _Reading:
     def _unless(self, code: str, made: model.Node, end: str, *, watched: bool = False) -> model.Node:
         """Return a node that does not do what it is made for, but ends so, if a script holds."""
         if end not in bt.ENDS:
-            self._refuse(f"'{shortened_line(end, 40)}' is no end; {did_you_mean(end, bt.ENDS)}")
+            self._refuse(f"'{shortened_line(end, 40)}' is not an end; {did_you_mean(end, bt.ENDS)}")
         ends = self._goes_on if end == "SKIPPED" else end == "SUCCESS"
         look = model.Script(code=code if ends else f"!({code})", checks=True)
         return (model.Fallback if ends else model.Sequence)(children=(look, made), memory=not watched)
@@ -555,7 +555,9 @@ class _Reading:
         name = self._element.attributes.get("ID", "") if is_tree else self._tag
         if self._element.children or self._file.missing is None:
             what = (
-                "there is no tree '{}', here or in a file beside it" if is_tree else "'{}' is no node and no skill here"
+                "there is no tree '{}', here or in a file beside it"
+                if is_tree
+                else "'{}' is not a node and no skill here"
             )
             hint = did_you_mean(name, [*(self._file.trees if is_tree else _READ), *known])
             self._refuse(f"{what.format(shortened_line(name, 60))}{self._file.unread}; {hint}")

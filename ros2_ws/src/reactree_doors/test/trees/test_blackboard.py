@@ -211,7 +211,7 @@ def test_a_subtree_has_a_blackboard_of_its_own_but_for_what_it_is_given() -> Non
         done(text_of(sequence(ONE, sub, sub, '<drive metres="{top}"/>'), more))
         == "drive 2 m, drive 3 m, drive 2 m, yes"
     )
-    with pytest.raises(RoutineError, match=re.escape("'{own}' is no role, and nothing sets it or finds it")):
+    with pytest.raises(RoutineError, match=re.escape("'{own}' is not a role, and nothing sets it or finds it")):
         done(text_of(sequence(ONE, sub, '<drive metres="{own}"/>'), more))
     with pytest.raises(RoutineError, match=r"'\{m\}' stands for 3 already, and cannot be set"):
         done(text_of(sequence(ONE, '<SubTree ID="s" m="3"/>'), more))
@@ -259,7 +259,7 @@ def test_what_the_goal_names_is_given_by_whoever_asks() -> None:
 @pytest.mark.parametrize(
     ("body", "data", "does"),
     [
-        (either(sequence(sets('m := "x"'), sets("m += 1"), "<a/>"), "<b/>"), RETURNED, "no"),  # it is no failure
+        (either(sequence(sets('m := "x"'), sets("m += 1"), "<a/>"), "<b/>"), RETURNED, "no"),  # it is not a failure
         (sequence('<measure metres="{m}"/>', "<a/>"), {}, "measure, no"),
         (sequence(sets('m := "far"'), '<measure metres="{m}"/>', "<a/>"), RETURNED, "measure, no"),
         (either('<drive metres="{m}"/>', sequence(sets("m := 1"), "<a/>")), RETURNED, "a, yes"),  # not set before
@@ -293,7 +293,9 @@ def test_trees_come_from_files_below_the_own_folder_alone(tmp_path: Path) -> Non
     assert "cannot be read: No such file" in read('<include path="none.xml"/>')
     assert "it has to name a file" in read('<include ros_pkg="other" path="deep/deep.xml"/>')
     (tmp_path / "trees/deep/odd.xml").write_text(tree.replace("<a/>", "\n<unknown/>"))
-    assert f"{tmp_path}/trees/deep/odd.xml:2: <unknown>: 'unknown' is no node" in read('<include path="deep/odd.xml"/>')
+    assert f"{tmp_path}/trees/deep/odd.xml:2: <unknown>: 'unknown' is not a node" in read(
+        '<include path="deep/odd.xml"/>'
+    )
     assert "there is no tree 's', here or in a file beside it" in read("")
     (tmp_path / "trees/link.xml").unlink()
     (tmp_path / "trees/beside.xml").write_text(tree + " " * LARGEST_XML)

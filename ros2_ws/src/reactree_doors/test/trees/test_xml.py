@@ -153,11 +153,14 @@ def test_a_node_without_a_counterpart_is_named_with_its_line_and_a_reason(name: 
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        ("<pick_upp thing='mug 1'/>", "routine:3: <pick_upp>: 'pick_upp' is no node and no skill here; did you mean"),
+        (
+            "<pick_upp thing='mug 1'/>",
+            "routine:3: <pick_upp>: 'pick_upp' is not a node and no skill here; did you mean",
+        ),
         ("<pick_up/>", "the port 'thing' is missing"),
         ("<pick_up thing='mug 1' with='hand'/>", "there is no port 'with'"),
-        ("<pick_up thing='{mug}'/>", "'{mug}' is no role, and nothing sets it or finds it"),
-        ("<pick_up thing='mug 1' _skipIf='a == 1'/>", "'{a}' is no role, and nothing sets it"),
+        ("<pick_up thing='{mug}'/>", "'{mug}' is not a role, and nothing sets it or finds it"),
+        ("<pick_up thing='mug 1' _skipIf='a == 1'/>", "'{a}' is not a role, and nothing sets it"),
         ("<pick_up thing='mug 1' _skipIf='a ~= 1'/>", "_skipIf 'a ~= 1': '~= 1' is not understood in a script"),
         ("<pick_up thing='mug 1' _skipif='1'/>", "'_skipif' says nothing; did you mean '_skipIf'?"),
         ("<pick_up thing='mug 1' _onHalted='1'/>", "'_onHalted' cannot stand here"),
@@ -265,7 +268,7 @@ def test_a_subtree_becomes_a_part_of_the_tree_with_its_ports_remapped() -> None:
     ports = '<input_port name="thing" type="thing"/>'
     for call in ('<SubTree ID="s" thing="{=}"/>', '<SubTree ID="s" _autoremap="true"/>'):
         assert body_of(call, same, ports, "take {thing}") == Skill(wording="take {thing}")
-    assert "'{thing}' is no role" in refused('<SubTree ID="s"/>', same, ports, "take {thing}")
+    assert "'{thing}' is not a role" in refused('<SubTree ID="s"/>', same, ports, "take {thing}")
 
 
 def test_what_begins_and_ends_with_a_role_is_no_reference() -> None:
@@ -386,7 +389,7 @@ def test_files_in_other_encodings_are_refused_and_a_byte_order_mark_is_read(tmp_
     path.write_bytes(file_of(WAIT).encode("utf-8-sig"))
     assert read_routine(path).body == RINGS
     path.write_bytes(file_of(WAIT).encode("utf-16"))
-    with pytest.raises(UserError, match="is no text in UTF-8"):
+    with pytest.raises(UserError, match="is not text in UTF-8"):
         read_routine(path)
 
 

@@ -95,7 +95,7 @@ def read_prices(path: Path) -> dict[str, Prices]:
         lists = {str(name): checked(Prices, one) for name, one in dict(read_yaml(path)[0]).items()}
     except (TypeError, ValueError) as error:
         like = "'NAME: {input: 1, cached: 0.1, output: 5}'"
-        raise UserError(f"{path}: is no file of price lists, which look like {like}: {error}") from None
+        raise UserError(f"{path}: is not a file of price lists, which look like {like}: {error}") from None
     return lists
 
 

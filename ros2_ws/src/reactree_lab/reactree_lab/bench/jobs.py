@@ -59,7 +59,7 @@ class BenchSettings:
     experiences: int = 0  # number of experiences in it
     #: The options of each run except the seed; missing ones have their defaults.
     options: Mapping[str, Any] = field(default_factory=dict)
-    #: For each name that is no planner's, its ``planner``, and its ``llm`` and ``memory`` if they differ, as
+    #: For each name that is not a planner's, its ``planner``, and its ``llm`` and ``memory`` if they differ, as
     #: :func:`read_contenders` reads them.
     contenders: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     #: The person who answers questions, as :func:`~reactree_lab.household.person.person_from_dict` reads it; empty for

@@ -195,7 +195,7 @@ def kind_of(said: str, asked_for: str) -> str:
 
 
 def is_learnt(kind: str) -> bool:
-    """Return whether training learns decisions of a kind; what is no kind of decision is learnt."""
+    """Return whether training learns decisions of a kind; what is not a kind of decision is learnt."""
     return kind not in kinds() or kinds()[kind].learnt
 
 

@@ -170,7 +170,7 @@ def generate_house(
         everyday: Whether each task is a small errand of a varied house, said in a few words.
 
     Raises:
-        ValueError: The number of rooms or tasks is impossible, or a word is no subject.
+        ValueError: The number of rooms or tasks is impossible, or a word is not a subject.
         UserError: The house has no such tasks.
     """
     if rooms not in range(3, 9):

@@ -77,7 +77,7 @@ class SimulatedPerson(Person):
                 f"no answer within {question.seconds:g} s" if late else "the person does not want to be asked any more"
             )
             return Pending.failed(NobodyAnswers(why))
-        if question.skill:  # permission for a skill is no part of the goal
+        if question.skill:  # permission for a skill is not part of the goal
             words, told = rng.choice(ANSWERS["beyond"]), Answered(question.text)
         elif rng.random() < settings.unclear:
             words, told = rng.choice(ANSWERS["unclear"]), Answered(question.text)

@@ -58,7 +58,7 @@ def _without_remark(step: str) -> str:
 
 
 def only_introduces(line: str) -> bool:
-    """Return whether a line is no step: a heading, a code fence, a mark alone, or a line that ends with a colon."""
+    """Return whether a line is not a step: a heading, a code fence, a mark alone, or a line that ends with a colon."""
     bare = _EMPHASIS.sub("", line).strip()
     return not tidied(line) or bare.endswith(":") or line.lstrip().startswith(("#", "```", "~~~"))
 

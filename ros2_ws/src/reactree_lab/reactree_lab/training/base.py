@@ -181,7 +181,9 @@ def write_gguf_adapter(folder: Path, path: Path, *, heads: int, key_heads: int) 
 def _renamed(folder: Path, name: str) -> str:
     found = _NAME.fullmatch(name)
     if found is None or found[2] not in _MATRICES:
-        raise UserError(f"{folder}: adapts {name}, which is no matrix of a Llama layer; adapt {', '.join(_MATRICES)}")
+        raise UserError(
+            f"{folder}: adapts {name}, which is not a matrix of a Llama layer; adapt {', '.join(_MATRICES)}"
+        )
     return f"blk.{found[1]}.{_MATRICES[found[2]]}.weight.lora_{found[3].lower()}"
 
 

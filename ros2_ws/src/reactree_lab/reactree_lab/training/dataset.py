@@ -65,7 +65,7 @@ def _line(line: str, *, where: str) -> dict[str, Any]:
         values = parse_json(line)
         texts = [values[name] for name in ("prompt", "completion", "kind")]
     except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{where} is no decision of a dataset: {line[:60]!r}") from error
+        raise UserError(f"{where} is not a decision of a dataset: {line[:60]!r}") from error
     may_say, learn = values.get("may_say"), values.get("learn", True)
     if not isinstance(may_say, dict | None) or not isinstance(learn, bool):
         raise UserError(f"{where}: may_say must be a mapping, and learn true or false")

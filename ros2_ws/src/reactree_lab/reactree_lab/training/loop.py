@@ -301,6 +301,6 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
         raise UserError(
-            f"{path}: is no checkpoint of `reactree lab train` ({type(error).__name__}); name another --out"
+            f"{path}: is not a checkpoint of `reactree lab train` ({type(error).__name__}); name another --out"
         ) from error
     return dict(state)

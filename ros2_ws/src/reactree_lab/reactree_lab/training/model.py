@@ -92,7 +92,7 @@ def begun_with(model: str) -> Begun:
         return Begun((folder / TOKENIZER).read_text(encoding="utf-8"), load_file(folder / WEIGHTS))
     except Exception as error:  # any error of two libraries
         raise UserError(
-            f"--start {model}: is no model folder of `reactree lab train`: {' '.join(str(error).split())[:200]}"
+            f"--start {model}: is not a model folder of `reactree lab train`: {' '.join(str(error).split())[:200]}"
         ) from error
 
 

@@ -116,7 +116,7 @@ class TrainSettings(Settings):
         except ValueError:
             wrong = True
         if wrong:
-            raise ValueError(f"'{shares}' is no list of numbers above 0, separated by commas, as 2,1,1")
+            raise ValueError(f"'{shares}' is not a list of numbers above 0, separated by commas, as 2,1,1")
         return shares
 
     @property

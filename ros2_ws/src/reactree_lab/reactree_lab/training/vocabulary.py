@@ -84,7 +84,7 @@ def names_in(skills: Iterable[str]) -> set[str]:
 
 
 def token_texts(tokenizer: Any) -> list[bytes] | None:
-    # ByteLevel writes bytes that are no letters as letters further on.
+    # ByteLevel writes bytes that are not letters as letters further on.
     letters = {byte: chr(byte) for byte in (*range(33, 127), *range(161, 173), *range(174, 256))}
     others = [byte for byte in range(256) if byte not in letters]
     bytes_of = {letter: byte for byte, letter in letters.items()}

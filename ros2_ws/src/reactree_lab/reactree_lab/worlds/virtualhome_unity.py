@@ -112,7 +112,7 @@ class VirtualHomeClient:
     def __init__(self, settings: UnitySettings) -> None:
         self._executable = Path(settings.executable) if settings.executable else None
         if self._executable is not None and not os.access(self._executable, os.X_OK):
-            raise UserError(f"executable {self._executable}: is no executable file; name VirtualHome's")
+            raise UserError(f"executable {self._executable}: is not an executable file; name VirtualHome's")
         self._settings, self._port = settings, settings.port or PORT
         self.address = f"{settings.host}:{self._port}"
         self.connected = False

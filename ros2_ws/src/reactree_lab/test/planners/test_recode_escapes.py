@@ -208,7 +208,7 @@ def attempt(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     assert SECRET not in "".join(request.prompt for request in coder(run).requests)
     assert world.executed == []
     prompts = coder(run).prompts()
-    assert len(prompts) == 2, "it was no error"
+    assert len(prompts) == 2, "it was not an error"
     return prompts[1].rpartition("Error:\n")[2]
 
 
@@ -262,7 +262,7 @@ def test_exceptions_and_wrong_calls_are_errors(
 def test_strange_sources_are_errors(code: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if message:
         assert message in attempt(code, tmp_path, monkeypatch)
-    else:  # brackets around a number are no nesting
+    else:  # brackets around a number are not nesting
         assert read_block(f"<execute>{code}").statements
 
 

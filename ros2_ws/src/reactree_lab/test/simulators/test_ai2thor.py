@@ -360,7 +360,7 @@ def test_slices_are_named_in_the_observation(open_world: OpenWorld) -> None:
     [
         ("go to Moon (1)", Outcome.UNKNOWN_SKILL, "Cannot find Moon (1)."),
         ("slice Moon (1)", Outcome.UNKNOWN_SKILL, "Cannot find Moon (1) to slice."),
-        ("eat Apple (1)", Outcome.UNKNOWN_SKILL, "'eat Apple (1)' is no skill."),
+        ("eat Apple (1)", Outcome.UNKNOWN_SKILL, "'eat Apple (1)' is not a skill."),
         ("turn on Fridge (1)", Outcome.PRECONDITION, "The Fridge (1) cannot be turn on."),
         ("close Fridge (1)", Outcome.PRECONDITION, "The Fridge (1) is already closed."),
         ("slice Fridge (1)", Outcome.PRECONDITION, "The Fridge (1) cannot be sliced."),
@@ -504,7 +504,7 @@ def test_a_scene_that_the_build_lacks_is_one_clear_line(open_world: OpenWorld) -
     [
         ({"scene": "FloorPlan99"}, "unknown scene 'FloorPlan99'"),
         ({"scene": "FloorPlan1", "host": "192.0.2.1", "headless": True}, "cannot listen on 192.0.2.1:0"),
-        ({"scene": "FloorPlan1", "executable": "/no/thor"}, "executable '/no/thor' of AI2-THOR is no file that can"),
+        ({"scene": "FloorPlan1", "executable": "/no/thor"}, "executable '/no/thor' of AI2-THOR is not a file that can"),
         ({"scene": "FloorPlan1"}, "AI2-THOR has no display: give display, e.g. ':0', or headless"),
     ],
 )

@@ -264,9 +264,9 @@ def broken(tmp_path: Path, kind: str) -> Path:
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        ("no JSON", "is no game of ALFWorld"),
-        ("a list", "is no game of ALFWorld"),
-        ("not text", "is no game of ALFWorld"),
+        ("no JSON", "cannot be read as game of ALFWorld"),
+        ("a list", "cannot be read as game of ALFWorld"),
+        ("not text", "cannot be read as game of ALFWorld"),
         ("said to have no solution", "marks it as unsolvable"),
         ("a trial that is none", "task_type"),
         ("no words", "cannot play this game"),

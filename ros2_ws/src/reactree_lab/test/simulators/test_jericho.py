@@ -147,7 +147,7 @@ def made(folder: Path, *program: bytes, name: str = "made.z5") -> StoryTask:
 WAYS_TO_BREAK = {
     "never comes back": (FOR_EVER, "it does not answer within 3 s"),
     "divides by nothing": (BY_ZERO, "it has ended by SIGFPE"),
-    "is no program": (UNKNOWN, "the game has stopped with an error of its own, or of the interpreter's"),
+    "is not a program": (UNKNOWN, "the game has stopped with an error of its own, or of the interpreter's"),
     "ends without a word": (END + bytes(8), "the game has stopped with an error of its own"),
 }
 HERE = printed("here\n") + READ

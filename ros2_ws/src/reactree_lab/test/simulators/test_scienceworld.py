@@ -151,7 +151,7 @@ def test_the_score_is_the_one_at_which_the_task_was_over() -> None:
         assert world.score().result().gsr == 1
         world.reset().result()
         assert world.score().result().ssr == 0
-        world.execute("focus on picture").result()  # which is no plant
+        world.execute("focus on picture").result()  # which is not a plant
         for action in path:
             world.execute(action).result()
         assert (world.score().result().gsr, world.score().result().ssr) == (0, 0)

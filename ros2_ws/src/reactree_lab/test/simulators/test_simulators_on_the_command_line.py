@@ -75,4 +75,4 @@ def test_a_simulator_that_fails_ends_the_run_with_its_reason(how: str, said: str
 def test_a_wrong_executable_is_refused_before_anything_starts() -> None:
     code, output, errors = reactree("run", TASK.instruction, *unity(1, "executable=/nowhere/virtualhome"))
     assert (code, output) == (2, "")
-    assert errors == "error: executable /nowhere/virtualhome: is no executable file; name VirtualHome's\n"
+    assert errors == "error: executable /nowhere/virtualhome: is not an executable file; name VirtualHome's\n"

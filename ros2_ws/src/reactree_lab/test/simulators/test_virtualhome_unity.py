@@ -283,7 +283,7 @@ def test_a_wrong_executable_is_named(
     monkeypatch.setattr(client, "START_LIMIT", 1.0)
     program = tmp_path / "virtualhome.x86_64"
     if problem == "missing":
-        with pytest.raises(UserError, match=r"virtualhome\.x86_64: is no executable file"):
+        with pytest.raises(UserError, match=r"virtualhome\.x86_64: is not an executable file"):
             make_world(free_port(), executable=str(program))
         return
     program.write_text("#!/bin/sh\n" + {"ends": "exit 4\n", "silent": "exec sleep 100\n"}[problem])

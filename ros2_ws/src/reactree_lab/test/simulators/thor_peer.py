@@ -528,7 +528,7 @@ class Peer:
         if self.mode == "no-objects":
             message = self._message({**metadata, "objects": [{"name": "nothing else"}]}, sequence)
         if self.mode in ("garbage", "no-objects"):
-            self._post(b"\x00\x01 this is no message" if self.mode == "garbage" else message)
+            self._post(b"\x00\x01 this is not a message" if self.mode == "garbage" else message)
             return
         if self.mode == "hang":
             threading.Event().wait(CONNECT_LIMIT)

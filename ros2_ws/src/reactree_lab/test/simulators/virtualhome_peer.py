@@ -37,7 +37,7 @@ class VirtualHomePeer:
     """A simulator with the apartments of some tasks, at a port of its own.
 
     ``misbehave[action]`` says what comes instead of an answer: ``hang``, ``garbage``, ``half``, ``close``, ``error``,
-    ``refuse``, ``other`` (JSON that is no answer) or ``die`` (nothing listens any more). With ``honour_quirks`` it
+    ``refuse``, ``other`` (JSON that is not an answer) or ``die`` (nothing listens any more). With ``honour_quirks`` it
     calls a success what, as the task says, has no effect.
     """
 

@@ -129,7 +129,7 @@ class WebShopPeer:
 
     ``misbehave[path]`` says what comes instead of an answer, once ``good[path]`` more were as they should be: ``hang``,
     ``late``, ``drip`` (a byte now and then), ``html``, ``half``, ``close``, ``error`` (500), ``field`` (an error with
-    status 200), ``other`` (JSON that is no answer), ``busy`` (503) or ``die`` (nothing listens any more).
+    status 200), ``other`` (JSON that is not an answer), ``busy`` (503) or ``die`` (nothing listens any more).
     """
 
     def __init__(self, port: int = 0, *, closes: bool = False) -> None:

@@ -136,9 +136,9 @@ def test_each_dataset_has_its_share_of_the_tokens_however_large_it_is(tmp_path: 
     ("shares", "says"),
     [
         ("2,1", "--shares 2,1: 2 shares for 1 --data; name one for each"),
-        ("2;1", "'2;1' is no list of numbers above 0"),
-        ("0", "'0' is no list of numbers above 0"),
-        ("nan", "'nan' is no list of numbers above 0"),
+        ("2;1", "'2;1' is not a list of numbers above 0"),
+        ("0", "'0' is not a list of numbers above 0"),
+        ("nan", "'nan' is not a list of numbers above 0"),
     ],
 )
 @pytest.mark.train

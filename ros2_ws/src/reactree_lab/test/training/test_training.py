@@ -129,7 +129,7 @@ def test_what_cannot_be_begun_with_is_named(data: Path, trained: Path, cli: Cli,
 
     command = ("lab", "train", "--data", data, *SHORT)
     ended = cli(*command, "--out", tmp_path / "nothing", "--start", tmp_path)
-    assert (ended.code, f"--start {tmp_path}: is no model folder" in ended.err) == (2, True)
+    assert (ended.code, f"--start {tmp_path}: is not a model folder" in ended.err) == (2, True)
     other = [("compact" if one == "tiny" else one) for one in command]
     ended = cli(*other, "--out", tmp_path / "other", "--start", trained / "model")
     assert (ended.code, "does not have the architecture of preset compact" in ended.err) == (2, True)
@@ -407,7 +407,7 @@ def test_a_broken_line_is_named(data: Path, cli: Cli, tmp_path: Path) -> None:
     first = (data / "train.jsonl").read_text().split("\n", 1)[0]
     (folder / "train.jsonl").write_text(f'{first}\n{{"prompt": "x"}}\n')
     ended = cli("lab", "train", "--data", folder, "--out", tmp_path / "out")
-    assert (ended.code, "line 2 is no decision of a dataset" in ended.err) == (2, True)
+    assert (ended.code, "line 2 is not a decision of a dataset" in ended.err) == (2, True)
 
 
 def test_a_node_that_is_longer_than_the_context_is_named_and_not_dropped(data: Path, cli: Cli, tmp_path: Path) -> None:
@@ -430,7 +430,7 @@ def test_a_training_of_another_architecture_is_not_gone_on_with(
     assert (ended.code, "has another architecture" in ended.err) == (2, True)
     (out / "checkpoint.pt").write_bytes(b"no checkpoint")
     ended = cli("lab", "train", "--data", data, "--out", out, *other)
-    assert (ended.code, "is no checkpoint of `reactree lab train`" in ended.err) == (2, True)
+    assert (ended.code, "is not a checkpoint of `reactree lab train`" in ended.err) == (2, True)
 
 
 def test_a_model_of_another_architecture_has_no_graph(trained: Path, tmp_path: Path) -> None:

@@ -27,11 +27,11 @@ STORY = bytes([5, *[0] * 25, 0, 16, *[0] * 36])
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "this is no story file: 0 bytes"),
-        (b"hello, I am a letter", "this is no story file: 20 bytes"),
-        (bytes(64), "this is no story file, or one of the version 0"),
-        (b"PK\3\4" + bytes(60), "this is no story file, or one of the version 80"),
-        (bytes([9, *STORY[1:]]), "this is no story file, or one of the version 9"),
+        (b"", "this is not a story file: 0 bytes"),
+        (b"hello, I am a letter", "this is not a story file: 20 bytes"),
+        (bytes(64), "this is not a story file, or one of the version 0"),
+        (b"PK\3\4" + bytes(60), "this is not a story file, or one of the version 80"),
+        (bytes([9, *STORY[1:]]), "this is not a story file, or one of the version 9"),
         (b"FORM" + STORY, "this is a Blorb archive, whose story has to be taken out first"),
         (b"Glul" + STORY, "this is a game for Glulx"),
         (bytes([5, *[0] * 25, 1, 0, *[0] * 36]), "the story file is cut off: 64 bytes of 1024"),

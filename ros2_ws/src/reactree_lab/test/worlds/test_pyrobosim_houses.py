@@ -130,7 +130,7 @@ def test_a_house_is_written_by_the_command(cli: Cli, tmp_path: Path) -> None:
     ("text", "message"),
     [
         (None, "does not exist; name a world file of pyrobosim"),
-        ("params: {}", "is no world of pyrobosim: it has no rooms"),
+        ("params: {}", "is not a world of pyrobosim: it has no rooms"),
         (WORLD + TASK.replace("cup", "''"), "task.goal.0.item: string should have at least 1 character"),
         (WORLD + TASK.replace("'on'", "under"), "task.goal.0.relation: use one of on, inside"),
         (WORLD + TASK.replace("goal", "gaol"), "task.gaol: there is no setting 'gaol'; did you mean 'goal'?"),

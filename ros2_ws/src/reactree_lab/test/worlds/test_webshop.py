@@ -224,8 +224,8 @@ NEVER = ("hang", "drip")
 WAYS = {
     "hang": "did not answer {path} within 2 s",
     "drip": "did not answer {path} within 2 s",
-    "html": "answers {path} with what is no answer of AgentGym's WebShop: <html><body>Welcome to nginx",
-    "other": 'answers {path} with what is no answer of AgentGym\'s WebShop: {{"id": 0}}',
+    "html": "answers {path} with what is not an answer of AgentGym's WebShop: <html><body>Welcome to nginx",
+    "other": 'answers {path} with what is not an answer of AgentGym\'s WebShop: {{"id": 0}}',
     "field": "answers {path} with an error: the index is not built",
     "half": "did not answer {path} to the end",
     "close": "did not answer {path} to the end",
@@ -421,7 +421,10 @@ def test_what_is_no_url_is_named() -> None:
 
 
 def test_a_server_of_another_kind_or_none_is_told_before_anything_is_run(peer: WebShopPeer, cli: Cli) -> None:
-    for how, said in (("other", "there is a server, but it is not AgentGym's"), ("html", "no answer of AgentGym's")):
+    for how, said in (
+        ("other", "there is a server, but it is not AgentGym's"),
+        ("html", "not an answer of AgentGym's"),
+    ):
         peer.misbehave["/"] = how
         with pytest.raises(UserError, match=said):
             tasks_of(WebShopSettings(server=peer.url))

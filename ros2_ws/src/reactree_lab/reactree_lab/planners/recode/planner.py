@@ -6,7 +6,7 @@ placeholder: the language model writes its code block, and the node runs it stat
 section 3.2, Algorithm 1). The paper leaves these points open:
 
 - All variables of a task are in one namespace. A block sees only the values of the variables that its call names,
-  nothing else of the run (paper, section 3.3). Arguments that are no names get one first (``arg_1``, or the keyword).
+  nothing else of the run (paper, section 3.3). Arguments that are not names get one first (``arg_1``, or the keyword).
 - A block sets the variables before the call's equals sign; ``return`` at the top of a block does so, too. A missing one
   is an error of the block.
 - A call inside of an ``if``, ``for`` or ``while`` is reached in its turn. It may not stand inside of an expression

@@ -184,7 +184,7 @@ class Ai2ThorWorld(WorkerWorld):
         if not verb:
             *first, last = ALFRED.actions
             known = f"A skill starts with {', '.join(first)} or {last}."
-            return Observation(f"'{skill}' is no skill. {known}", Outcome.UNKNOWN_SKILL)
+            return Observation(f"'{skill}' is not a skill. {known}", Outcome.UNKNOWN_SKILL)
         thing = view.by_name.get(name)
         if thing is None:
             text = f"Cannot find {name}{'' if verb == 'go to' else f' to {verb}'}.{view.holding_text()}"
@@ -314,7 +314,7 @@ def _nearest(view: View, word: str, thing: Thing) -> Thing | None:
 
 def _check_start(settings: Ai2ThorSettings) -> None:
     if settings.executable and not os.access(settings.executable, os.X_OK):
-        raise UserError(f"executable {settings.executable!r} of AI2-THOR is no file that can be run")
+        raise UserError(f"executable {settings.executable!r} of AI2-THOR is not a file that can be run")
     display = settings.display or os.environ.get("DISPLAY")
     if not (settings.headless or display) and sys.platform == "linux":
         raise UserError("AI2-THOR has no display: give display, e.g. ':0', or headless for CloudRendering")

@@ -75,7 +75,9 @@ class Wanted:
 class AlfworldTask:
     task_name: str  # the type of its task; empty if its files do not say
     instruction: str
-    wanted: Wanted | None = None  # the goal as data; None if the game's files do not say, or it is no type of ALFWorld
+    wanted: Wanted | None = (
+        None  # the goal as data; None if the game's files do not say, or it is not a type of ALFWorld
+    )
     house: str = ""  # its room; empty for a file
     problem: str = field(default="", repr=False)  # its problem in PDDL; empty for a file
     file: Path | None = None
@@ -300,7 +302,7 @@ def _instruction(file: Path, data: Mapping[str, Any], beside: _TrajData | None) 
         try:
             return str(parse_json(f'"{asked[1]}"'))
         except ValueError as error:
-            raise UserError(f"{file}: the goal in its grammar is no text: {error}") from None
+            raise UserError(f"{file}: the goal in its grammar is not text: {error}") from None
     if beside is not None and beside.turk_annotations is not None:
         return beside.turk_annotations.anns[0].task_desc
     raise UserError(f"{file}: neither its grammar nor {TRAJ_DATA} next to it names the goal")

@@ -81,9 +81,9 @@ def _problem_of(content: bytes) -> str:
     if (other := _OTHERS.get(content[:4])) is not None:
         return f"this is {other}"
     if len(content) < _HEADER:
-        return f"this is no story file: {len(content)} bytes"
+        return f"this is not a story file: {len(content)} bytes"
     if content[0] not in VERSIONS:
-        return f"this is no story file, or one of the version {content[0]}"
+        return f"this is not a story file, or one of the version {content[0]}"
     told = int.from_bytes(content[_LENGTH], "big") * _SCALES.get(content[0], _LONGER_SCALE)
     return f"the story file is cut off: {len(content)} bytes of {told}" if told > len(content) else ""
 

@@ -239,7 +239,7 @@ class PddlSimulator:
     def rules(self) -> str:
         """Describe each action's conditions and effects, with ``<block 1>`` in place of a block.
 
-        Conditions that are no plain facts and conditional effects are left out.
+        Conditions that are not plain facts and conditional effects are left out.
         """
         with _ONE_AT_A_TIME:
             return "\n".join(

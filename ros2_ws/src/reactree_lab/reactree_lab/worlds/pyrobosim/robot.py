@@ -287,7 +287,9 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
     def _parse(self, text: str) -> Skill | str:
         verb, name = split_skill(text, VERBS)
         if not verb:
-            return f"'{text}' is no skill of this robot. A skill is {LOOK} or starts with one of: {', '.join(VERBS)}."
+            return (
+                f"'{text}' is not a skill of this robot. A skill is {LOOK} or starts with one of: {', '.join(VERBS)}."
+            )
         thing = self._here.by_name.get(name)
         if thing is None:
             return f"You have seen no {name}."

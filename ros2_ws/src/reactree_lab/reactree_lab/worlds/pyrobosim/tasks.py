@@ -123,7 +123,7 @@ def _files(path: Path) -> list[Path]:
 def _read(file: Path) -> dict[str, Any]:
     document, _ = read_yaml(file, LOADER)
     if not isinstance(document, dict) or not document.get("rooms"):
-        raise UserError(f"{file}: is no world of pyrobosim: it has no rooms")
+        raise UserError(f"{file}: is not a world of pyrobosim: it has no rooms")
     return document
 
 

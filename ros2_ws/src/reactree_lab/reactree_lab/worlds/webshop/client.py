@@ -85,7 +85,7 @@ def read_address(server: str) -> str:
     except ValueError:
         sound = False
     if not sound or re.search(r"[\s?#@]|[^!-~]", server):
-        raise ValueError("it is no server URL; a server URL looks like http://127.0.0.1:36001")
+        raise ValueError("it is not a server URL; a server URL looks like http://127.0.0.1:36001")
     return server.rstrip("/")
 
 
@@ -169,7 +169,7 @@ class _Server:
                 raise Refused(f"{self._where} answers {path} with an error: {_line(str(answer['error']))}")
             return checked(kind, answer)
         except ValueError:  # of JSON or pydantic
-            said = f"answers {path} with what is no answer of AgentGym's WebShop"
+            said = f"answers {path} with what is not an answer of AgentGym's WebShop"
             raise WorldError(f"{self._where} {said}: {_line(text)}") from None
 
     def _exchange(self, method: str, path: str, values: Mapping[str, Any]) -> tuple[int, bytes]:
