@@ -47,6 +47,7 @@ class Helped:
             groups["Arguments"] = [(argument_name(one).strip("[]"), described(one)) for one in arguments]
         for title, options in groups_of_options(self).items():
             groups[title] = [(option_name(one), described(one)) for one in options]
+        console.print()
         print_groups(groups)
         examples = examples_of(self)
         if examples:
@@ -100,8 +101,9 @@ def option_name(option: Any) -> str:
 def value_name(option: Any) -> str:
     if option.metavar:
         return str(option.metavar)
-    allowed = "|".join(choices_of(option))
-    return allowed if 0 < len(allowed) <= SHORT else VALUES.get(kind_of(option), "TEXT")
+    if not (allowed := "|".join(choices_of(option))):
+        return VALUES.get(kind_of(option), "TEXT")
+    return allowed if len(allowed) <= SHORT else "NAME"
 
 
 def kind_of(option: Any) -> Any:
@@ -117,13 +119,23 @@ def choices_of(option: Any) -> list[str]:
 def described(parameter: Any) -> str:
     """Return what an option or argument is for, with its default and, if they are many, the values that it may have."""
     text, default = " ".join((parameter.help or "").split()), default_of(parameter)
-    if parameter.param_type_name == "option":
+    if parameter.param_type_name == "argument":
+        notes = []
+    else:
         names = choices_of(parameter)
         if len("|".join(names)) > SHORT and any(name not in text for name in names):
             text += f" One of {', '.join(names)}."
-        if parameter.required:
-            text += " [required]"
-    return f"{text} [default: {default}]" if default else text
+        notes = [*(["required"] if parameter.required else []), *bounds_of(parameter)]
+    notes += [f"default: {default}"] if default else []
+    return f"{text} [{', '.join(notes)}]" if notes else text
+
+
+def bounds_of(option: Any) -> Iterator[str]:
+    least, most = getattr(option, "min", None), getattr(option, "max", None)
+    if most is not None:
+        yield f"{0 if least is None else least:g} to {most:g}"
+    elif least:
+        yield f"at least {least:g}"
 
 
 def default_of(parameter: Any) -> str:

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from reactree_ros.cli.opening import open_map, open_memory, progress, say
 from reactree_ros.cli.options import memory_option
+from reactree_ros.cli.output import print_table
 from reactree_ros.errors import UserError
 from reactree_ros.memory.spec import NamedMemory
 
@@ -80,10 +79,7 @@ def memory_show(memory: Memory) -> None:
         **{f"ended in {end.value}": number for end, number in counts.by_end.items()},
         **{f"of {name}": number for name, number in counts.by_task_name.items()},
     }
-    table = Table("what", "number")
-    for what, number in rows.items():
-        table.add_row(what, str(number))
-    Console().print(table)
+    print_table(("what", "number"), ((what, str(number)) for what, number in rows.items()))
 
 
 @app.command("search", epilog='reactree memory search "find and pick up the apple" --memory household.db')
@@ -96,10 +92,8 @@ def memory_search(
     memory.check_exists()
     with open_memory(memory) as episodic:
         found = episodic.search(text, k)
-    table = Table("similarity", "end", "task", "subgoal")
-    for similarity, one in found:
-        table.add_row(f"{similarity:.3f}", one.end.value, f"{one.task_id} {one.task_name}", one.subgoal)
-    Console().print(table)
+    rows = ((f"{alike:.3f}", one.end.value, f"{one.task_id} {one.task_name}", one.subgoal) for alike, one in found)
+    print_table(("similarity", "end", "task", "subgoal"), rows)
 
 
 # ---------------------------------------------------------------------- the map of a house
@@ -125,12 +119,12 @@ def map_list(file: File, house: House = "") -> None:
 
     with _opened(file, house) as kept:
         beliefs, stays = kept.beliefs(), kept.stays()
-    table = Table("name", "place", "room", "sure", "seen", "such things stay")
+    rows = []
     for one in beliefs:
         at = one.spot.place
         stay = ago(stays[one.thing.word]).removesuffix(" ago").replace("just now", "under a minute")
-        table.add_row(one.thing.name, at.name, at.room, f"{one.sure:.0%}", ago(one.age), stay)
-    Console().print(table)
+        rows.append((one.thing.name, at.name, at.room, f"{one.sure:.0%}", ago(one.age), stay))
+    print_table(("name", "place", "room", "sure", "seen", "such things stay"), rows)
 
 
 @maps.command("show", epilog="reactree memory map show apple home.map")

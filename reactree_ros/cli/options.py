@@ -163,8 +163,9 @@ def allowed_text(field: FieldInfo) -> str:
 
 
 def default_text(field: FieldInfo) -> str:
-    """Return a setting's default; of an empty one, whether the description says what it means."""
-    return _default(field) or ("empty" if "empty:" in (field.description or "") else "none")
+    """Return a setting's default; of an empty one, the word under which the description says what it means."""
+    words = (one for one in ("auto", "empty") if f"{one}:" in (field.description or ""))
+    return _default(field) or next(words, "none")
 
 
 def _default(field: FieldInfo) -> str:

@@ -5,17 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+import typer
 from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
 from reactree_ros.agent.text import in_one_line
-from reactree_ros.plugins.installation import is_command
+from reactree_ros.plugins.installation import Diagnosis, Level, is_command
 
 #: Text is not spread over more columns: longer lines are hard to read.
 WIDEST = 100
+SIGNS = {Level.RIGHT: ("ok", "green"), Level.NOTE: ("--", "dim"), Level.WRONG: ("!!", "bold red")}
 #: A word of a command, which quotes may hold together.
 _WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
+
+
+def on_terminal() -> bool:
+    return Console().is_terminal
 
 
 def fitted() -> Console:
@@ -36,9 +42,11 @@ def print_groups(groups: Mapping[str, Iterable[tuple[str, str]]]) -> None:
     console, rows = fitted(), {title: list(entries) for title, entries in groups.items()}
     names = [len(name) for entries in rows.values() for name, _ in entries]
     wide = max((one for one in names if one <= console.width // 3), default=0)
-    for title, entries in rows.items():
-        console.print()
-        console.print(Text(title, style="bold"))
+    for number, (title, entries) in enumerate(rows.items()):
+        if number:
+            console.print()
+        for line in wrapped(title, console.width):
+            console.print(Text(line, "bold"))
         for name, text in entries:
             lines = wrapped(text, console.width - wide - 4)
             if len(name) > wide:
@@ -48,7 +56,7 @@ def print_groups(groups: Mapping[str, Iterable[tuple[str, str]]]) -> None:
                 console.print(Text.assemble("  ", (label, "cyan"), "  ", line), soft_wrap=True)
 
 
-def print_indented(text: str, first: str = "  ", style: str = "") -> None:
+def print_indented(text: str, first: str = "  ", style: str = "", *, sign_style: str = "") -> None:
     """Print a text behind a sign, each line as far to the right; in a pipe, in one line.
 
     A command is broken between its words, so that its lines can be copied together.
@@ -62,8 +70,16 @@ def print_indented(text: str, first: str = "  ", style: str = "") -> None:
     else:
         lines = wrapped(text, width)
     for line in lines:
-        console.print(Text.assemble(first, (line, style)), soft_wrap=True)
+        console.print(Text.assemble((first, sign_style), (line, style)), soft_wrap=True)
         first = " " * len(first)
+
+
+def print_diagnosis(one: Diagnosis) -> None:
+    """Print what a check says, and the remedy on a line of its own."""
+    sign, style = SIGNS[one.level]
+    print_indented(f"{one.what}: {one.said}", f"  {sign}  ", sign_style=style)
+    if one.remedy:
+        print_indented(one.remedy, "      ", "dim")
 
 
 def _continued(words: list[str], width: int) -> list[str]:
@@ -90,6 +106,6 @@ def print_table(head: tuple[str, ...], rows: Iterable[Iterable[str]]) -> None:
         if console.is_terminal:
             table.add_row(*map(Text, row))  # Text: a cell may look like rich markup
         else:
-            console.print("\t".join(map(in_one_line, row)), markup=False, soft_wrap=True)
+            typer.echo("\t".join(map(in_one_line, row)))  # rich would make spaces of tabs
     if table.row_count:
         console.print(table)

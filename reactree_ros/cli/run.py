@@ -72,8 +72,8 @@ def run(
 ) -> None:
     """Carry out an instruction in a household.
 
-    Exit code 0: the goal was reached, or is claimed as a whole and nothing could check it. 1: it was not reached. 2: bad
-    usage or input.
+    Exit code 0: the goal was reached, or is claimed as a whole and nothing could check it. 1: it was not reached.
+    2: bad usage or input.
     """
     from reactree_ros.episode.assembly import assemble
     from reactree_ros.episode.run_spec import RunSpec, Selection

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
@@ -11,13 +10,12 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Column, Table
-from rich.text import Text
 
 from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.commands import add_more, over_ros
 from reactree_ros.cli.opening import DEFAULT_PLANNER, chosen_planner, open_model, say
 from reactree_ros.cli.options import Chosen, FromSettings, Options, OtherModel, RunOptionsGiven, takes
+from reactree_ros.cli.output import print_diagnosis
 from reactree_ros.cli.run import Planner, command_in
 from reactree_ros.errors import UserError
 from reactree_ros.files.whole_file import write_whole
@@ -117,10 +115,8 @@ def robot_check(
         found = check_files(config, policy=policy)
     else:
         found = there.check_robot(config, policy=policy, patience=patience, namespace=namespace, args=[])
-    table = Table(*(Column(name, overflow="fold") for name in ("what", "", "found", "how to mend it")), box=None)
     for one in found:
-        table.add_row(*(Text(text) for text in (one.what, one.level.value, one.said, one.remedy)))
-    Console(soft_wrap=not sys.stdout.isatty()).print(table)
+        print_diagnosis(one)
     wrong = sum(one.level is Level.WRONG for one in found)
     typer.echo(f"{wrong} of {len(found)} wrong" if wrong else "nothing is wrong")
     raise typer.Exit(NOT_ACHIEVED if wrong else 0)

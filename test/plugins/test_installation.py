@@ -32,7 +32,8 @@ def asked_for(line: str) -> list[Requirement]:
 def consists_of(extra: str) -> set[str]:
     owner, _, name = extra.rstrip("]").partition("[")
     asked = [Requirement(line) for line in metadata.requires(owner) or []]
-    of_it = [one for one in asked if one.marker is not None and f'extra == "{name}"' in str(one.marker)]
+    names = (f'extra == "{name}"', f'extra == "{name}-no-deps"')
+    of_it = [one for one in asked if one.marker is not None and str(one.marker).endswith(names)]
     ours = {f"{one.name}[{nested}]" for one in of_it if one.name in FOLDERS for nested in one.extras}
     return {one.name for one in of_it if one.name not in FOLDERS}.union(*map(consists_of, ours))
 

@@ -11,7 +11,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from reactree_lab.bench.spec import SUITES
 from reactree_ros.cli import NOT_ACHIEVED
@@ -25,6 +24,7 @@ from reactree_ros.cli.options import (
     memory_option,
     takes,
 )
+from reactree_ros.cli.output import print_table
 from reactree_ros.cli.run import UNNAMED, Planner
 from reactree_ros.errors import UserError
 from reactree_ros.llm.spec import as_trained, model_to_dict
@@ -87,10 +87,12 @@ def recordings(
     if as_json:
         print(json.dumps(dataclasses.asdict(report)))  # noqa: T201
     else:
-        table = Table("kind of line", "lines", "identical", "%")
-        for kind, (lines, identical) in [*report.by_kind.items(), ("all", [report.lines, report.lines_identical])]:
-            table.add_row(kind, str(lines), str(identical), f"{100 * identical / lines:.1f}" if lines else "")
-        Console().print(table)
+        counts = {**report.by_kind, "all": [report.lines, report.lines_identical]}
+        rows = (
+            (kind, str(lines), str(identical), f"{100 * identical / lines:.1f}" if lines else "")
+            for kind, (lines, identical) in counts.items()
+        )
+        print_table(("kind of line", "lines", "identical", "%"), rows)
         for line in [*report.differences, *report.overwritten]:
             typer.echo(line)
         typer.echo(
