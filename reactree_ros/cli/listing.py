@@ -114,7 +114,8 @@ def _show_all(specs: Mapping[str, Sequence[Spec]]) -> None:
         print_groups(
             {kind.capitalize(): [(_named(one), one.summary) for one in found] for kind, found in specs.items()}
         )
-        say("\nSettings of one: reactree list NAME, e.g. reactree list openai", "dim")
+        say("")
+        print_indented("Settings of one: reactree list NAME, e.g. reactree list openai", "", "dim")
     else:
         rows = [(kind, _named(one), one.summary) for kind, found in specs.items() for one in found]
         print_table(("kind", "name", "description"), rows)
