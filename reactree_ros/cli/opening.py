@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
     from reactree_ros.world.spec import Place
 
 
+#: Seconds after which a wait for a language model is told of; who waits longer without a word thinks that it hangs.
+PROMPT = 0.5
 #: The planner if none is named, and the language model was trained for none in particular.
 DEFAULT_PLANNER = "reactree_wm"
 
@@ -66,15 +70,23 @@ def agreed(shown: str, question: str) -> bool | None:
 
 @contextmanager
 def open_model(spec: ModelSpec, settings: Settings) -> Iterator[LanguageModel]:
-    """Make a language model and wait until it is ready; Ctrl-C ends the wait."""
+    """Make a language model and wait until it is ready; Ctrl-C ends the wait.
+
+    A slow one is told of: within a second that it is waited for, and when it is ready, what it is.
+    """
     from reactree_ros.llm.port import LanguageModelError, NoAnswerInTime
     from reactree_ros.llm.spec import make_model
     from reactree_ros.llm.waiting import kept_out_of_the_log, shown_while
 
-    model = make_model(spec, settings)
-    console, doing = Console(stderr=True), "Getting the language model ready"
+    console, doing = Console(stderr=True), f"Getting the language model '{spec.name}' ready"
+    begun, model = time.monotonic(), None
+    soon = threading.Timer(PROMPT, say, (doing,), {"err": True})
+    soon.daemon = True
     try:
+        if not console.is_terminal:  # else the status line says it, and is written over
+            soon.start()
         with console.status(doing) as status, kept_out_of_the_log(console.is_terminal):
+            model = make_model(spec, settings)
             ready = model.ready()
             shown_while(ready, model, lambda words: status.update(f"{doing}: {words}" if words else doing))
             try:
@@ -83,11 +95,22 @@ def open_model(spec: ModelSpec, settings: Settings) -> Iterator[LanguageModel]:
                 raise UserError(
                     f"{error}, so nothing was asked of it; if it is only slow, raise request_timeout"
                 ) from error
+        soon.cancel()
+        if (seconds := time.monotonic() - begun) > PROMPT:
+            say(f"{in_one_line(_called(model, spec))} is ready after {seconds:.1f} s", "dim", err=True)
         yield model
     except LanguageModelError as error:
         raise UserError(str(error)) from error
     finally:
-        model.close()
+        soon.cancel()
+        if model is not None:
+            model.close()
+
+
+def _called(model: LanguageModel, spec: ModelSpec) -> str:
+    status = model.status()
+    name, where = status.get("engine", f"'{spec.name}'"), status.get("model", "")
+    return f"{name.removesuffix(Path(where).name)}{where}" if where and name.endswith(Path(where).name) else name
 
 
 def chosen_planner(named: str, llm: Chosen) -> Planner:
