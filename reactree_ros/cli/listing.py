@@ -53,6 +53,8 @@ def listing(
 ) -> None:
     """List planners, worlds, language models, memories and task suites, or show the settings of one.
 
+    In a pipe, each is a line, with tabs between its parts.
+
     Give a setting as --world-option, --llm-option or --suite-option NAME=VALUE, a planner's as --planner
     NAME:OPTION=VALUE, and a memory's as --memory NAME:SETTING=VALUE.
 

@@ -15,7 +15,7 @@ from reactree_ros.agent.reading import read
 from reactree_ros.agent.turns import Turn
 from reactree_ros.background.pending import Pending
 from reactree_ros.cli import NOT_ACHIEVED
-from reactree_ros.cli.opening import chosen_planner, open_model, say
+from reactree_ros.cli.opening import chosen_planner, is_rewritten, open_model, say
 from reactree_ros.cli.options import Chosen, NamedModel, takes
 from reactree_ros.cli.output import print_table
 from reactree_ros.cli.run import Planner
@@ -49,7 +49,7 @@ def check(planner: Planner = "", *, llm: Chosen) -> None:
 
     errors, doing = Console(stderr=True), "Asking"
     chosen = chosen_planner(planner, llm).name
-    with open_model(*llm) as model, errors.status(doing) as status, kept_out_of_the_log(errors.is_terminal):
+    with open_model(*llm) as model, errors.status(doing) as status, kept_out_of_the_log(is_rewritten(errors)):
         report = check(
             model,
             lesson(model, llm, chosen),

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import typer
 from rich.console import Console
 from rich.progress import Progress
+from rich.status import Status
 
 from reactree_ros.agent.text import in_one_line
 from reactree_ros.cli import ASKED
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from reactree_ros.world.spec import Place
 
 
-#: Seconds after which a wait for a language model is told of; who waits longer without a word thinks that it hangs.
+#: Seconds after which a wait is told of: who waits longer without a word thinks that it hangs.
 PROMPT = 0.5
 #: The planner if none is named, and the language model was trained for none in particular.
 DEFAULT_PLANNER = "reactree_wm"
@@ -68,24 +69,40 @@ def agreed(shown: str, question: str) -> bool | None:
     return typer.confirm(question, default=False, err=True)
 
 
+def is_rewritten(console: Console) -> bool:
+    """Return whether a line that was printed can be written over."""
+    return console.is_terminal and not console.is_dumb_terminal
+
+
+@contextmanager
+def waiting(doing: str) -> Iterator[Status]:
+    """Say what is waited for: in a line that is written over, or once, if that cannot be and the wait is long."""
+    console = Console(stderr=True)
+    soon = threading.Timer(PROMPT, say, (doing,), {"err": True})
+    soon.daemon = True
+    if not is_rewritten(console):
+        soon.start()
+    try:
+        with console.status(doing) as status:
+            yield status
+    finally:
+        soon.cancel()
+
+
 @contextmanager
 def open_model(spec: ModelSpec, settings: Settings) -> Iterator[LanguageModel]:
     """Make a language model and wait until it is ready; Ctrl-C ends the wait.
 
-    A slow one is told of: within a second that it is waited for, and when it is ready, what it is.
+    When a slow one is ready, its name and file are said.
     """
     from reactree_ros.llm.port import LanguageModelError, NoAnswerInTime
     from reactree_ros.llm.spec import make_model
     from reactree_ros.llm.waiting import kept_out_of_the_log, shown_while
 
-    console, doing = Console(stderr=True), f"Getting the language model '{spec.name}' ready"
+    doing = f"Getting the language model '{spec.name}' ready"
     begun, model = time.monotonic(), None
-    soon = threading.Timer(PROMPT, say, (doing,), {"err": True})
-    soon.daemon = True
     try:
-        if not console.is_terminal:  # else the status line says it, and is written over
-            soon.start()
-        with console.status(doing) as status, kept_out_of_the_log(console.is_terminal):
+        with waiting(doing) as status, kept_out_of_the_log(is_rewritten(status.console)):
             model = make_model(spec, settings)
             ready = model.ready()
             shown_while(ready, model, lambda words: status.update(f"{doing}: {words}" if words else doing))
@@ -95,14 +112,12 @@ def open_model(spec: ModelSpec, settings: Settings) -> Iterator[LanguageModel]:
                 raise UserError(
                     f"{error}, so nothing was asked of it; if it is only slow, raise request_timeout"
                 ) from error
-        soon.cancel()
         if (seconds := time.monotonic() - begun) > PROMPT:
             say(f"{in_one_line(_called(model, spec))} is ready after {seconds:.1f} s", "dim", err=True)
         yield model
     except LanguageModelError as error:
         raise UserError(str(error)) from error
     finally:
-        soon.cancel()
         if model is not None:
             model.close()
 
@@ -130,7 +145,7 @@ def chosen_planner(named: str, llm: Chosen) -> Planner:
 
 @contextmanager
 def open_memory(memory: NamedMemory) -> Iterator[EpisodicMemory]:
-    with Console(stderr=True).status("Getting the memory ready"):
+    with waiting("Getting the memory ready"):
         memory.prepare()
     with memory.open() as episodic:
         yield episodic
@@ -145,7 +160,7 @@ def open_map(path: Path, house: str) -> HouseMap:
 @contextmanager
 def progress(title: str, *, quiet: bool = False) -> Iterator[Callable[[float], None]]:
     console = Console(stderr=True, quiet=quiet)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Progress(console=console, transient=True, disable=not is_rewritten(console)) as bar:
         task = bar.add_task(title, total=1.0)
         yield lambda share: bar.update(task, completed=share)
 
