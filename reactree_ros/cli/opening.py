@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from reactree_ros.plugins.settings import Settings
     from reactree_ros.record.schema import Event
     from reactree_ros.view.steering import Steering
+    from reactree_ros.view.terminal import Terminal
     from reactree_ros.world.spec import Place
 
 
@@ -196,8 +197,8 @@ def carry_out(
         closing(RecordFile(record, own=True)) if record else nullcontext() as file,
         make_world(spec, place) as world,
         open_map(house_map, spec.where) if house_map else nullcontext() as kept,
-        _desk(console, view=view) as desk,
         nullcontext() if as_json else Terminal(console, record=save, model=model) as shown,
+        _desk(console, shown, view=view) as desk,
     ):
         takers = [one for one in (file and file.write, shown and shown.take) if one]
 
@@ -267,6 +268,7 @@ def _watched(episode: Episode, record: Path, steering: Steering) -> Iterator[Non
         say_where(server.url)
         yield
         steering.ended()
+        say("The run has ended; the page stays until Ctrl-C", err=True)
         with ASKED.until_ctrl_c():
             server.wait()
 
@@ -276,7 +278,7 @@ def say_where(url: str) -> None:
 
 
 @contextmanager
-def _desk(console: Console, *, view: bool) -> Iterator[Desk | None]:
+def _desk(console: Console, shown: Terminal | None, *, view: bool) -> Iterator[Desk | None]:
     # whose questions a person answers: on the page, or at this terminal; None if nobody can
     from reactree_ros.person.desk import Desk, at_the_terminal
 
@@ -284,7 +286,8 @@ def _desk(console: Console, *, view: bool) -> Iterator[Desk | None]:
     if view:
         yield desk
     elif typed is not None:
-        with at_the_terminal(desk, typed, lambda line: console.print(line, style="bold", markup=False)):
+        asking = shown.pause if shown else lambda is_asking: None  # what is typed is not drawn over
+        with at_the_terminal(desk, typed, lambda line: console.print(line, style="bold", markup=False), asking=asking):
             yield desk
     else:
         yield None

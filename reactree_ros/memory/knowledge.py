@@ -354,6 +354,8 @@ class Known:
         if call.skill.moves:
             here = self._all.here(observation)
             self.moved(call.value("at") if is_done else "")
+            if self.at in self._all.rooms:  # although there may be nothing to see in it
+                self.room, self._all.entered[self.at] = self.at, None
             self.comes_near(here, is_holder=True)
             if here and self.at not in here and word_of(self.at) in self._all.carried:
                 self._all.there.pop(self.at, None)

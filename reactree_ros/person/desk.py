@@ -104,16 +104,24 @@ REACTION = 0.5
 
 
 @contextmanager
-def at_the_terminal(desk: Desk, terminal: int, say: Callable[[str], None], *, piped: bool = False) -> Iterator[Typist]:
+def at_the_terminal(
+    desk: Desk,
+    terminal: int,
+    say: Callable[[str], None],
+    *,
+    piped: bool = False,
+    asking: Callable[[bool], None] = lambda is_asking: None,
+) -> Iterator[Typist]:
     """Let a person answer a desk's questions at a terminal, in a thread, until this context ends.
 
     A line typed before a question was printed does not answer it. It goes to the run, like any line typed while no
     question is open.
 
     With ``piped``, what is read was written before: each line waits for a question, and answers just that.
+    ``asking`` is called when a question begins to be open, and when none is any more.
     """
     ended, end = os.pipe()
-    typist = Typist(desk, terminal, say, piped=piped)
+    typist = Typist(desk, terminal, say, asking, piped=piped)
     thread = threading.Thread(target=typist.run, args=(ended,), name="terminal", daemon=True)
     thread.start()
     try:
@@ -125,8 +133,17 @@ def at_the_terminal(desk: Desk, terminal: int, say: Callable[[str], None], *, pi
 
 
 class Typist:
-    def __init__(self, desk: Desk, terminal: int, say: Callable[[str], None], *, piped: bool) -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        terminal: int,
+        say: Callable[[str], None],
+        asking: Callable[[bool], None],
+        *,
+        piped: bool,
+    ) -> None:
         self._desk, self._terminal, self._say, self._piped = desk, terminal, say, piped
+        self._asking, self._is_asking = asking, False
         self.answered = 0  # how many questions
         self._typed = b""
         self._lines = deque[str]()  # what is not taken yet
@@ -198,10 +215,13 @@ class Typist:
         if self._shown is not None and self._shown.answer.done():
             self._say("(that question is not open any more)")
             self._shown = None
+        if self._is_asking != (one is not None):
+            self._is_asking = not self._is_asking
+            self._asking(self._is_asking)
         if one is None or one == self._shown:
             return
         self._shown, self._shown_at = one, time.monotonic()
         asked = one.question
         who = f"{asked.asker}: " if asked.asker else ""
-        self._say(in_one_line(f"{who}{asked.text} ({asked.goal}; {one.ends - time.time():.3g} s)"))
+        self._say(in_one_line(f"{who}{asked.text} ({asked.goal}; {one.ends - time.time():.0f} s)"))
         self._say("y: yes; anything else: no" if asked.skill else "Type the answer, then Enter.")

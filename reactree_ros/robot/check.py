@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ from reactree_ros.world.recorded import RecordedWorld
 from reactree_ros.world.skill_policy import load_policy
 from reactree_ros.world.tool_servers import check_programs, with_tools
 
+_UNREACHED = "it needs that {}, and no skill leads there; let one take such a place, or require another"
 RIGHT, NOTE, WRONG = Level.RIGHT, Level.NOTE, Level.WRONG
 
 
@@ -129,9 +131,26 @@ def _never(need: Need, skill: Skill, skills: Sequence[Skill], house: SemanticMap
         return "" if is_within else f"{need.about[0]} is never {need.limits.words()}"
     brought_about = {*AT_FIRST, *(effect for one in skills for effect in one.effect)}
     brought_about |= {state.lower() for thing in house.things.values() for state in thing.states}
-    if need.fact not in (*OPPOSITES, "held", "at") or not need.is_so or need.fact in brought_about:
+    if need.fact not in (*OPPOSITES, "held", "at") or not need.is_so:
         return ""
+    if need.fact in brought_about:
+        return "" if need.fact != "at" or _is_reached(need, skill, skills, house) else _UNREACHED.format(need.words())
     return f"it needs what is {need.fact}, and no skill has that effect"
+
+
+def _is_reached(need: Need, skill: Skill, skills: Sequence[Skill], house: SemanticMap) -> bool:
+    """Whether some skill leads the robot where a need wants it; a thing may be anywhere."""
+    named = {name: skill.parameters[name].named for name in need.parameters}
+    leading = [one.parameters[one.effect["at"]].named for one in skills if "at" in one.effect]
+    if any(kind is None or isinstance(kind, Thing) for kind in (*named.values(), *leading)):
+        return True
+    each = [[*may_stand(house, kind, takes=False)] for kind in named.values() if kind]
+    values = [dict(zip(named, one, strict=True)) for one in itertools.product(*each)]
+    for name in (name for kind in leading if kind for name in may_stand(house, kind, takes=False)):
+        house.arrive(house.by_name[name])
+        if any(need.holds(one, house) for one in values):
+            return True
+    return False
 
 
 class _Declared(RecordedWorld):

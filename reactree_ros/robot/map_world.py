@@ -117,7 +117,10 @@ class MapWorld(SharedWorld):
         # a robot without the household's skills is in no house of the recordings
         if not around.text.startswith(WAH_NL.start_line) or self._config.of_household:
             return around
-        return replace(around, text=starting_text(self.there, self._goal))
+        seen = rules.sightings(self.there, self.there.before(), self.there.here or self.there.anchor)
+        return replace(
+            around, text=starting_text(self.there, self._goal), seen=tuple(dict.fromkeys((*around.seen, *seen)))
+        )
 
     def _with_conditions(self, observation: Observation) -> Observation:
         holding = {wording: self.condition(wording) for wording in self._config.wordings.values()}
@@ -178,10 +181,11 @@ def starting_text(map: SemanticMap, goal: str) -> str:
         "People": _by_distance(map, map.persons),
     }
     listed = (f"{what}: {_listed(things, goal)}." for what, things in groups.items() if things)
+    seen = dict.fromkeys([*rules.room_items(map), *map.before()])
     at = "" if (place := map.here) is None else f"at {place.name} in "
     return (
         f"{START_LINE} {at or 'in '}{map.agent_room.name}. {' '.join(listed)} "
-        f"{rules.look_text(rules.room_items(map))}{rules.holding_text(map)}{rules.bearing_text(map)}"
+        f"{rules.look_text(seen)}{rules.holding_text(map)}{rules.bearing_text(map)}"
     )
 
 

@@ -468,6 +468,10 @@ class SemanticMap(House):
         self.close = [thing.id for thing in near if thing.id not in self.held]
         return [self.things[id] for id in self.close]
 
+    def before(self) -> list[Thing]:
+        """Return what the robot sees: what is at its place; of its room, if it stands at nothing."""
+        return self.look() or [thing for thing in self.visible() if thing.id not in self.held]
+
     # ------------------------------------------------------------------ words
 
     def around(self) -> Observation:

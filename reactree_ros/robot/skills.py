@@ -94,7 +94,7 @@ class MapSkills:
         pictures: tuple[Picture, ...] = (),
     ) -> Observation:
         """Word what is observed after a skill, with its first sentence given."""
-        near = map.look() if outcome is Outcome.DONE and (pictures or looks(call.skill)) else []
+        near = map.before() if outcome is Outcome.DONE and (pictures or looks(call.skill)) else []
         told = [
             text,
             f"It returned {call.skill.describe(data)}."

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.text import in_one_line
-from reactree_ros.agent.turns import decision_from_dict, kind_in
+from reactree_ros.agent.turns import decision_from_dict
 from reactree_ros.episode import EpisodeResult
 from reactree_ros.llm.port import LanguageModel, Reply, requests_in_words
 from reactree_ros.llm.waiting import kept_out_of_the_log, words_of
@@ -84,6 +84,11 @@ class Terminal:
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
+    def pause(self, is_paused: bool) -> None:
+        """Take the live tree away, or draw it again."""
+        if (live := self._live) is not None:
+            live.stop() if is_paused else live.start()
+
     def take(self, event: Event) -> None:
         with self._lock:
             self._moment.apply(event)
@@ -96,15 +101,11 @@ class Terminal:
                 raise
 
     def _show(self, event: Event) -> None:
-        kind = kind_in(event) if event["e"] == "decided" else None
-        if self._live is not None and kind is not None and kind.counts.questions:  # what is typed is not drawn over
-            self._live.stop()
         for line in event_lines(self._moment, event):
             self._print(line)
-        if self._live is not None and "answer" in (event["e"], event.get("of")):
-            self._live.start()
         if event["e"] == "end":
             self._stack.close()
+            self._live = None
             result = EpisodeResult(**event["result"])
             self._console.print()
             for row in tree_rows(self._moment, folded=False):

@@ -17,6 +17,7 @@ from reactree_ros.agent.grammar import DecisionGrammar, chosen_of_json, parse_de
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.kinds.think import Think
+from reactree_ros.agent.labels import label_of
 from reactree_ros.agent.reading import read
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import Said
@@ -36,7 +37,7 @@ decisions = st.one_of(
 
 def names_its_subgoals(decision: Decision) -> bool:
     return not isinstance(decision, Expand) or all(
-        any(map(str.isalnum, goal)) and goal[0] not in "[<" for goal in decision.subgoals
+        any(map(str.isalnum, goal)) and goal[0] not in "[<" and label_of(goal) is None for goal in decision.subgoals
     )
 
 

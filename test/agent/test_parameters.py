@@ -192,7 +192,7 @@ def test_names_that_differ_by_dress_alone_are_not_guessed() -> None:
     ],
 )
 def test_what_cannot_be_declared_is_refused(declare: object) -> None:
-    with pytest.raises(ValueError, match=r"no numbers|over 10000|no choice|says nothing"):
+    with pytest.raises(ValueError, match=r"not numbers|over 10000|not a choice|says nothing"):
         declare()  # type: ignore[operator]
 
 
@@ -487,7 +487,7 @@ def test_what_a_file_declares_is_what_a_message_carries(declared: Any) -> None:
         ("[quickly {it} ]go", {"choice": ["a"], "default": "a"}, "has to begin with a word"),
         ("go {it}", {"number": {"from": 0, "to": 2}, "default": 3}, "it: 3 may not stand here"),
         ("go {it}", {"boolean": [True, False]}, "True is not a name; put it in quotes"),
-        ("go {it}", {"boolean": "open"}, "no two words"),
+        ("go {it}", {"boolean": "open"}, "not two words"),
         ("go {it}", {"boolean": ["open", "Open"]}, "is not a choice"),
         ("go {it}", {"list": {"list": "thing"}}, "a list is of names, options, numbers or texts"),
         ("go {it}", {"list": "thing", "most": 0}, "most: 0 is not a number from 1 to 64"),

@@ -19,7 +19,7 @@ from openai_peer import Peer
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.person import desk as desks
-from reactree_ros.person.desk import Desk, at_the_terminal
+from reactree_ros.person.desk import PERIOD, Desk, at_the_terminal
 from reactree_ros.person.port import Answer, NobodyAnswers, Question
 
 #: Longest wait for anything, in seconds.
@@ -125,6 +125,21 @@ def test_two_lines_at_once_do_not_answer_a_question_that_was_not_seen(typed: Typ
     assert first.result(PATIENCE).text == "the left one"
     assert typed.heard.get(timeout=PATIENCE) == "yes"
     assert not second.done()
+
+
+def test_who_draws_on_the_terminal_is_told_while_a_question_is_open() -> None:
+    desk, drawing = Desk(), queue.Queue[bool]()
+    there, keys = os.pipe()
+    with at_the_terminal(desk, there, lambda line: None, asking=drawing.put):
+        first, second = desk.ask(Question("Which apple?", PATIENCE)), desk.ask(Question("Which table?", PATIENCE))
+        assert drawing.get(timeout=PATIENCE)
+        first.cancel()
+        with pytest.raises(queue.Empty):
+            drawing.get(timeout=5 * PERIOD)
+        second.cancel()
+        assert not drawing.get(timeout=PATIENCE)
+    os.close(keys)
+    os.close(there)
 
 
 def test_what_the_run_does_not_take_in_is_said(typed: Typed) -> None:

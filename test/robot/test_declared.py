@@ -176,7 +176,24 @@ def test_an_instruction_is_tried_judged_by_the_policy_and_repeated(robot: Path, 
 SPOT = {"pose": {axis: {"from": 0, "to": 9, "by": 0.5} for axis in "xy"}}
 SERVICE = {"service": "s", "type": "std_srvs/srv/Trigger"}
 LOOK = {"wording": "look for {who}", "parameters": {"who": "person"}, "returns": {"where": SPOT}, **SERVICE}
+SPEED = {"number": {"from": 0.1, "to": 1.2, "by": 0.1, "unit": "m/s"}}
 HOW = {"boolean": ["quietly", "as usual"], "default": False}
+
+
+def test_who_drives_into_a_room_is_told_of_what_it_may_take_there(robot: Path, cli: Cli) -> None:
+    box = {"parameters": {"box": {"thing": "GRABBABLE"}}, "requires": {"free": "hand"}, "effect": {"held": "box"}}
+    config = yaml.safe_load((robot / "robot.yaml").read_text())
+    config["skills"]["pick up"] = {"wording": "pick up {box}", **box, **SERVICE}
+    (robot / "robot.yaml").write_text(yaml.safe_dump(config | {"hands": 1}, sort_keys=False))
+    expected = [{"name": f"{one} 1", "at": "counter"} for one in ("pill box", "blood sample")]
+    (robot / "map.yaml").write_text((robot / "map.yaml").read_text() + yaml.safe_dump({"expected": expected}))
+    skills = ("navigate to ward A at 0.5 m/s", "navigate to pharmacy at 0.5 m/s", "pick up pill box 1")
+    said = [*skills, "pick up blood sample 1", "done"]
+    (robot / "replies.txt").write_text("".join(f"Act: {one}\n" for one in said))
+    out = " ".join(cli(*TRY, *SCRIPT).out.split())
+    assert "You navigate to pharmacy at 0.5 m/s. You see blood sample (1), counter, pill box (1)." in out
+    assert "You pick up pill box 1. You see blood sample (1), counter. You hold pill box (1)." in out
+    assert "'pick up blood sample 1' is not done: you do not have an empty hand" in out
 
 
 def test_what_a_skill_returned_is_said_by_its_name_and_judged_by_what_it_is(robot: Path, cli: Cli) -> None:
@@ -265,6 +282,13 @@ def test_examples_of_own_skills_are_those_that_reached_their_goal(robot: Path, c
         ("navigate", {"requires": {"number": {"speed": {"at_least": 2}}}}, "wrong", "speed is never at least 2"),
         ("navigate", {"requires": {"at": "countre"}}, "wrong", "did you mean 'counter'?"),
         ("dock", {"effect": {"on": "lamp {floor}"}}, "wrong", "floor"),
+        (
+            "navigate",
+            {"parameters": {"place": "room", "speed": SPEED}},
+            "wrong",
+            "you are at counter, and no skill leads",
+        ),
+        ("hand over", {"requires": {"at": "{person}"}}, "wrong", "you are at {person}, and no skill leads there"),
     ],
 )
 def test_a_check_of_the_files_finds_what_can_never_be(

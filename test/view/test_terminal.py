@@ -101,6 +101,24 @@ def test_a_tree_that_is_too_high_or_too_wide_is_cut_around_where_the_run_is(even
     assert max(map(len, lines)) <= 30
 
 
+def test_nothing_is_drawn_over_what_is_typed(events: Sequence[Event]) -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, height=24)
+    with Terminal(console) as terminal:
+        terminal.pause(True)
+        assert isinstance(console.file, io.StringIO)
+        console.file.truncate(0)
+        *begun, ended = events
+        for event in begun:
+            terminal.take(event)
+        assert "\x1b[2K" not in console.file.getvalue()
+        terminal.pause(False)
+        terminal.take(ended)
+        terminal.pause(False)  # when the run has ended, too
+        before = console.file.getvalue()
+        console.print("last")
+        assert console.file.getvalue().removeprefix(before) == "last\n"
+
+
 def test_seconds_go_on_while_nothing_happens(events: Sequence[Event]) -> None:
     now, console = [100.0], screen()
     terminal = Terminal(console, clock=lambda: now[0])

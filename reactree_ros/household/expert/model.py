@@ -46,7 +46,7 @@ from reactree_ros.plugins import Registry
 
 DONE_SAID, FAILURE_SAID = str(Act(DONE)), str(Act(FAILURE))
 _NO_HOUSEHOLD = str(
-    Think("I do not understand this task: it does not start in a house of rooms that I know how to read.")
+    Think("I do not understand this task: I only know households and their skills; name another language model.")
 )
 
 
