@@ -50,9 +50,9 @@ def install_requirements(*requirements: str) -> str:
 
 
 def _pip_install(python: str, requirements: Sequence[str]) -> str:
-    alone = [shlex.quote(name_of(one)) for one in requirements if one.startswith(ALONE)]
-    others = [shlex.quote(one) for one in requirements if not one.startswith(ALONE)]
-    parts = [" ".join(words) for words in (others, [ALONE.strip(), *alone]) if words[-1:] not in ([], [ALONE.strip()])]
+    together = [shlex.quote(one) for one in requirements if not one.startswith(ALONE)]
+    alone = [shlex.quote(one.removeprefix(ALONE)) for one in requirements if one.startswith(ALONE)]
+    parts = [*filter(None, [" ".join(together)]), *([f"{ALONE}{' '.join(alone)}"] if alone else [])]
     return " && ".join(f"{shlex.quote(python)} -m pip install {part}" for part in parts)
 
 
@@ -63,7 +63,7 @@ def name_of(requirement: str) -> str:
 def is_command(text: str) -> bool:
     """Return whether a text is a line for a shell: of :func:`install_requirements`, or one of `reactree`."""
     is_line = re.match(r"(\S+|'[^']+') -m pip install |reactree ", text) is not None
-    return is_line and not re.search("[,;:] | in the ", text)
+    return is_line and not re.search("[,;:] | in the ", re.sub("\"[^\"]*\"|'[^']*'", "", text))
 
 
 def check_own_requirements() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import typer
-from command_line import Cli
+from command_line import Cli, OnATerminal, without_styles
 
 from reactree_ros.cli import every_command
 from reactree_ros.cli.help import described, examples_of, paragraphs
@@ -58,6 +58,13 @@ def test_a_help_fits_the_terminal_and_nothing_of_it_is_cut(
         lines = [line for line in shown.splitlines() if not line.startswith("  reactree ")]  # can be copied whole
         assert [line for line in lines if len(line) > columns] == []
         assert not re.search("[<╭]|--help", shown)
+
+
+@pytest.mark.parametrize("name", ["run", "record fork", "lab bench"])
+def test_an_example_is_copied_whole_from_a_narrow_terminal(name: str, on_a_terminal: OnATerminal) -> None:
+    shown = without_styles(on_a_terminal(*name.split(), "--help", columns=60)).replace(" \\\n", " ")
+    copied = [shlex.split(line) for line in shown.splitlines() if line.startswith("  reactree ")]
+    assert copied == [shlex.split(line) for line in examples_of(LEAVES[name])]
 
 
 def test_the_options_that_are_used_most_come_first(cli: Cli) -> None:
