@@ -25,8 +25,9 @@ EXTRAS = {spec.extra for registry in kinds().values() for spec in registry if sp
 
 
 def asked_for(line: str) -> list[Requirement]:
-    _, _, names = line.partition("-m pip install ")
-    return [Requirement(name) for name in shlex.split(names)]
+    _, *installed = line.split("-m pip install ")
+    named = [shlex.split(one.partition(" && ")[0].removeprefix("--no-deps ")) for one in installed]
+    return [Requirement(name) for names in named for name in names]
 
 
 def consists_of(extra: str) -> set[str]:
