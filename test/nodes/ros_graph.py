@@ -254,9 +254,7 @@ class Graph:
         self.nodes.remove(node)
         executor = self._executors.pop(node)
         executor.remove_node(node)
-        node.destroy_node()
-        if hasattr(node, "trigger_shutdown"):  # while rclpy's state machine exists, the node does
-            node._state_machine.destroy_when_not_in_use()
+        _destroy(node)
         executor.shutdown()
 
     def close(self) -> None:
@@ -269,9 +267,7 @@ class Graph:
                 executor.remove_node(node)
         for node in reversed(self.nodes):
             self._executors[None].remove_node(node)
-            node.destroy_node()
-            for server in list(node.waitables):  # an action's, which rclpy leaves in the graph without its node
-                server.destroy()
+            _destroy(node)
         for executor in self._executors.values():
             executor.shutdown()
         self.context.try_shutdown()
@@ -374,6 +370,14 @@ class Graph:
     def decisions(self, planner: str = "reactree_planner") -> list[Decision]:
         """Return a list to which every decision of a planner is added from now on."""
         return self.listen(Decision, f"/{planner}/decisions")
+
+
+def _destroy(node: Node) -> None:
+    """Destroy a node and all that it has made, so that it leaves the graph even if something refers to it."""
+    clients = list(node.clients)
+    node.destroy_node()
+    for one in (*clients, *node.waitables):  # rclpy leaves the latter, and a planner what waits for a dead bridge
+        type(one).destroy(one)
 
 
 def activate(node: Any) -> Any:

@@ -217,3 +217,26 @@ def test_a_node_whose_parameters_are_refused_can_be_destroyed(
     node.destroy_node()
     with pytest.raises(InvalidHandle):
         node.get_name()
+
+
+# ---------------------------------------------------------------------- the end
+
+
+@pytest.mark.parametrize("case", ["idle", "deactivated", "busy", "without a bridge", "two robots", "in one process"])
+def test_who_is_destroyed_leaves_the_graph_although_something_refers_to_it(graph: Graph, case: str) -> None:
+    """Else a later test, or a process that goes on, finds a planner that does not answer."""
+    ended = Graph(graph.domain_id)
+    if case in ("without a bridge", "two robots"):
+        planner = ended.planner(robots="tall,short" if case == "two robots" else "")
+    else:
+        planner = ended.household({"root": ["Act: open fridge 1"]}, world=HeldWorld(), composed=case[:2] == "in")
+    if case == "busy":
+        assert ended.task().accepted
+    if case == "deactivated":
+        planner.trigger_deactivate()
+    ours = {node.get_name() for node in ended.nodes}
+    graph.until(lambda: ours <= {*graph.probe.get_node_names()}, "they are there")
+    kept = list(ended.nodes)
+    ended.close()
+    graph.until(lambda: not (ours - {"probe"}) & {*graph.probe.get_node_names()}, "they have gone")
+    assert kept
