@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean, median, stdev
@@ -57,23 +57,17 @@ CACHED = Measure(
     name="cached share of input", of=lambda run: _ratio(run.cached_tokens, run.prompt_tokens), is_share=True, digits=3
 )
 SECONDS = Measure(name="seconds", of=lambda run: run.seconds, digits=2)
-#: The rows of the table.
+#: The rows of the table; the last ones say how the language model was asked, and what of it was in vain.
 MEASURES = (
     *(GSR, SSR, DECISIONS, STEPS, EXECUTABLE, LONGEST_INPUT),
     *(MEAN_INPUT, MEAN_OUTPUT, ALL_INPUT, ALL_OUTPUT, CACHED, SECONDS),
-)
-#: How the language model was asked, and what of it was in vain.
-ASKING = (
-    DECISIONS,
+    Measure(name="seconds a decision", of=lambda run: _ratio(run.model_seconds, run.replies), digits=2),
     Measure(name="requests a decision", of=lambda run: _ratio(run.attempts, run.replies), digits=2),
     Measure(name="refused", of=lambda run: _ratio(run.refused_attempts, run.attempts), is_share=True, digits=3),
     Measure(name="repeated", of=lambda run: _ratio(run.repeated_attempts, run.attempts), is_share=True, digits=3),
     Measure(
         name="tokens refused", of=lambda run: _ratio(run.refused_tokens, run.output_tokens), is_share=True, digits=3
     ),
-    Measure(name="seconds a decision", of=lambda run: _ratio(run.model_seconds, run.replies), digits=2),
-    MEAN_INPUT,
-    MEAN_OUTPUT,
 )
 
 #: Further rows if the runs have prices.
@@ -151,20 +145,43 @@ def wilson(share: float, count: int) -> tuple[float, float]:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
+#: A difference with a smaller p value is called significant.
+SIGNIFICANT = 0.05
+
+
 @dataclass(frozen=True)
 class Pairing:
     one: str
     other: str
     measure: Measure
     pairs: int  # number of compared pairs of runs
+    tasks: int  # number of tasks that they are of
     mean: float  # mean difference: the second planner's value minus the first one's
     half: float | None  # half of its 95 % interval, Student's over the tasks; None for a single task
     median: float
     test: str
     p: float  # the test's two-sided p value
 
+    @property
+    def p_shown(self) -> str:
+        return "< 0.001" if self.p < 0.001 else f"{self.p:.3f}"
 
-def pairings(runs: dict[str, list[RunLine]]) -> list[Pairing]:
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval of the mean, cut at the measure's limits."""
+        if self.half is None:
+            return None
+        low, high = self.mean - self.half, self.mean + self.half
+        return (max(-1.0, low), min(1.0, high)) if self.measure.is_share else (low, high)
+
+    def seen_from(self, planner: str) -> Pairing:
+        """Return the comparison of one of its planners with the other: the difference is what this one has more."""
+        if planner == self.other:
+            return self
+        return replace(self, one=self.other, other=self.one, mean=-self.mean, median=-self.median)
+
+
+def pairings(runs: Mapping[str, Sequence[RunLine]]) -> list[Pairing]:
     """Compare every two planners by success, SSR and steps; leave out measures without any pair of runs."""
     found = []
     for one, other in combinations(runs, 2):
@@ -180,7 +197,7 @@ def pairings(runs: dict[str, list[RunLine]]) -> list[Pairing]:
                 half = _student([fmean(some) for some in by_task.values()]) if len(by_task) > 1 else None
                 test, p = mcnemar(differences) if measure.is_success else wilcoxon(differences)
                 middle = fmean(differences), half, median(differences)
-                found.append(Pairing(one, other, measure, len(differences), *middle, test, p))
+                found.append(Pairing(one, other, measure, len(differences), len(by_task), *middle, test, p))
     return found
 
 

@@ -37,7 +37,7 @@ class BenchFolder:
     """
 
     def __init__(self, path: Path, settings: BenchSettings, *, runs: int = 0) -> None:
-        self.path = path
+        self.path, self._settings = path, settings
         begun = (path / SETTINGS).exists()
         check_place(path, f"{SETTINGS} of a bench", begun=begun, leftovers=(RESULTS, f"{SETTINGS}.unfinished"))
         path.mkdir(parents=True, exist_ok=True)
@@ -57,7 +57,7 @@ class BenchFolder:
     def record(self, finished: Finished) -> None:
         """Save a run, then write its line. After this returns, the run is done for good, unless it broke off."""
         line = finished.line
-        place = self.path / line.folder
+        place = self.path / folder_of(line, self._settings)
         shutil.rmtree(place, ignore_errors=True)  # left by a killed bench
         with whole_folder(place) as new:
             for name, content in finished.files.items():
@@ -81,6 +81,12 @@ class BenchFolder:
             before.pop(f"suite_settings.{name}", None)
             now.pop(f"suite_settings.{name}", None)
         check_same(self.path, before, now)
+
+
+def folder_of(line: RunLine, settings: BenchSettings) -> Path:
+    """Return the folder of a saved run, in the bench's folder."""
+    kind = "broken" if line.broken else "runs"
+    return Path(kind, settings.short[line.planner], str(line.seed), str(line.task_id))
 
 
 def read_settings(path: Path) -> BenchSettings:

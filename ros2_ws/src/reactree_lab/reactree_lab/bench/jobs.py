@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from reactree_lab.bench.names import short_names
 from reactree_lab.bench.spec import SUITES, SuiteSpec
 from reactree_lab.household.person import person_from_dict, person_to_dict
 from reactree_ros.errors import UserError
@@ -27,13 +29,6 @@ class Key(NamedTuple):
     task_id: int
     planner: str
     seed: int
-
-    def __str__(self) -> str:
-        return f"{self.planner}, seed {self.seed}, task {self.task_id}"
-
-    @property
-    def path(self) -> tuple[str, str, str]:
-        return self.planner.replace("/", "_"), str(self.seed), str(self.task_id)
 
 
 @dataclass(frozen=True)
@@ -93,6 +88,14 @@ class BenchSettings:
             self._set("person", person_to_dict(person_from_dict(self.person)))
         options = read_settings(RunOptions, self.options, where="options of the bench")
         self._set("options", options.model_dump(mode="json", exclude={"seed"}))
+
+    @cached_property
+    def short(self) -> dict[str, str]:
+        """A short name for each of the planners."""
+        return short_names(self.planners)
+
+    def told(self, key: Key) -> str:
+        return f"{self.short[key.planner]}, seed {key.seed}, task {key.task_id}"
 
     def planner_of(self, name: str) -> str:
         return str(self.contenders[name]["planner"]) if name in self.contenders else name

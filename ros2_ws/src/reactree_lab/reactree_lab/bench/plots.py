@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any, Concatenate, ParamSpec
@@ -19,6 +20,8 @@ BIN = 5
 # Colours for colour-blind people, too (Okabe and Ito), and dashes for overlapping lines.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 _DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (2, 2)), (0, (6, 2, 1, 2)))
+_WIDTH = 5.6  # inches: text can be read on a phone, too
+_SHORT = 26  # characters of a name that leaves room for another one beside it
 
 P = ParamSpec("P")
 
@@ -41,18 +44,34 @@ def _as_svg(draw: Callable[Concatenate[Any, P], None]) -> Callable[P, bytes]:
             "grid.alpha": 0.3,
             "lines.linewidth": 2.0,
             "svg.fonttype": "none",  # keeps text as text
+            "text.parse_math": False,  # a name may have dollars in it
             "svg.hashsalt": "reactree",  # makes the same plot give the same file
         }
         with matplotlib.rc_context(settings):
-            figure = Figure(figsize=(7, 4), layout="constrained")
+            figure = Figure(figsize=(_WIDTH, 3.6), layout="constrained")
             axes = figure.add_subplot()
             draw(axes, *given, **named)
-            axes.legend(frameon=False, fontsize="small")
+            lines, names = axes.get_legend_handles_labels()
+            if names:
+                columns = 1 if max(map(len, names)) > _SHORT else 2
+                figure.set_figheight(3.2 + 0.2 * math.ceil(len(names) / columns))
+                figure.legend(lines, names, frameon=False, loc="outside lower center", ncols=columns, handlelength=3)
             buffer = io.BytesIO()
             figure.savefig(buffer, format="svg", metadata={"Date": None})
         return buffer.getvalue()
 
     return drawn
+
+
+@_as_svg
+def success(axes: Any, estimates: Mapping[str, Estimate]) -> None:
+    axes.figure.set_figheight(0.8 + 0.42 * len(estimates))
+    for row, (planner, one) in enumerate(estimates.items()):
+        axes.annotate(f"{one.mean:.2f}  {planner}", (0, row - 0.25), va="bottom")  # above, as it may be long
+        axes.plot([one.low, one.high], [row, row], color=_COLOURS[0], linestyle="-", clip_on=False)
+        axes.plot(one.mean, row, color=_COLOURS[0], marker="o", clip_on=False)
+    axes.set(xlabel="GSR, with 95 % interval", xlim=(0, 1), ylim=(len(estimates) - 0.5, -0.9), yticks=[])
+    axes.spines.left.set_visible(False)
 
 
 @_as_svg

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import base64
-import html
-import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from reactree_lab.bench import plots
 from reactree_lab.bench.comparison import (
     ASKED,
-    ASKING,
     COST,
     GSR,
     LONGEST_INPUT,
@@ -35,9 +31,13 @@ from reactree_lab.bench.comparison import (
     pairings,
 )
 from reactree_lab.bench.failures import RULES, Verdict, verdict
-from reactree_lab.bench.folder import read_broken, read_planned, read_results
+from reactree_lab.bench.folder import folder_of, read_broken, read_planned, read_results
+from reactree_lab.bench.headline import headline, ranked
 from reactree_lab.bench.job_runner import GOAL, RECORD
 from reactree_lab.bench.jobs import Key
+from reactree_lab.bench.latex import as_latex
+from reactree_lab.bench.names import options_of
+from reactree_lab.bench.page import as_html, bullets, escaped, heading, link, picture, table
 from reactree_lab.bench.results import Event, Goal, RunLine, grouped_by_end, read_goal, told_by
 from reactree_ros.agent.budget import Prices
 from reactree_ros.errors import UserError
@@ -46,7 +46,9 @@ from reactree_ros.planners import spec as planners
 from reactree_ros.plugins.installation import check_modules
 from reactree_ros.record.reader import read_record
 
-HTML, MARKDOWN = "report.html", "report.md"
+HTML, MARKDOWN, LATEX = "report.html", "report.md", "report.tex"
+#: Characters of the terminal's first column, and of each planner's.
+_FIRST, _EACH = 27, 24
 _UNKNOWN = "–"
 #: The note on runs without a goal condition.
 UNCHECKED = "Claimed, not checked: {} runs do not count as reached, as they had no goal to be judged by"
@@ -73,7 +75,7 @@ _ASKED = (
 _ASKING = (
     "A decision is one reply that was asked for, also one that ends a node. Refused: the share of requests whose reply "
     "was not taken. Repeated: the share that was the same as an earlier request of the run, byte for byte. Tokens "
-    "refused: the share of the generated tokens. Means as above."
+    "refused: the share of the generated tokens."
 )
 _TESTS = (
     "Two planners are compared on the runs of the same task with the same seed. Success: McNemar's exact test; SSR and "
@@ -92,6 +94,7 @@ _CAUSES = (
 
 @dataclass(frozen=True)
 class Failure:
+    planner: str  # its short name
     run: RunLine
     verdict: Verdict
 
@@ -110,7 +113,9 @@ class BenchReport:
             raise UserError(f"{folder}: no run is done yet{why}; continue `reactree lab bench`")
         #: The plots by file name, once :meth:`parts` has made them.
         self.pictures: dict[str, bytes] = {}
-        by_planner = {name: [run for run in results if run.planner == name] for name in self.settings.planners}
+        short = self.settings.short
+        by_planner = {short[name]: [run for run in results if run.planner == name] for name in self.settings.planners}
+        #: The runs of each planner that has some, by its short name.
         self.runs: dict[str, list[RunLine]] = {name: runs for name, runs in by_planner.items() if runs}
         every = [run for runs in self.runs.values() for run in runs]
         self.done = len(every)
@@ -125,13 +130,21 @@ class BenchReport:
 
     @cached_property
     def goals(self) -> dict[Key, Goal]:
-        paths = {run.key: self.folder / run.folder / GOAL for runs in self.runs.values() for run in runs}
+        paths = {run.key: self._of(run) / GOAL for runs in self.runs.values() for run in runs}
         return {key: read_goal(path) for key, path in paths.items() if path.exists()}
+
+    @cached_property
+    def pairings(self) -> list[Pairing]:
+        return pairings(self.runs)
+
+    @property
+    def headline(self) -> str:
+        return headline(self.runs, self.pairings)
 
     @cached_property
     def failures(self) -> list[Failure]:
         return [
-            Failure(run, verdict(run.instruction, run.end, self.goals.get(run.key), events))
+            Failure(planner, run, verdict(run.instruction, run.end, self.goals.get(run.key), events))
             for planner, runs in self.runs.items()
             for run, events in zip(runs, self.events[planner], strict=True)
             if not run.whole
@@ -144,24 +157,12 @@ class BenchReport:
             for measure in self.measures
         ]
         count = ["runs", *(str(len(runs)) for runs in self.runs.values())]
+        ended = ["ended", *(grouped_by_end(runs) for runs in self.runs.values())]
         longest = ["longest of all, tokens", *(_longest_input(runs) for runs in self.runs.values())]
         after = 1 + [measure.name for measure in MEASURES].index(LONGEST_INPUT.name)
         ratios = [self._against_the_first("context", MEAN_INPUT), self._against_the_first("time", SECONDS)]
         more = filter(None, [self._asked_in_vain(), *ratios])
-        return [["", *self.runs], count, *rows[:after], longest, *rows[after:], *more]
-
-    def asking(self) -> list[list[str]]:
-        """Return the rows of the table of what each planner asked, and how its runs ended; its head first."""
-        rows = [
-            [
-                name,
-                *(_figure(estimate(runs, measure), measure, runs) for measure in (GSR, SSR)),
-                *(_mean(runs, measure) for measure in ASKING),
-                grouped_by_end(runs),
-            ]
-            for name, runs in self.runs.items()
-        ]
-        return [["planner", GSR.name, SSR.name, *(measure.name for measure in ASKING), "ended"], *rows]
+        return [["measure", *self.runs], count, ended, *rows[:after], longest, *rows[after:], *more]
 
     def _named(self, measure: Measure) -> str:
         ssr = self.settings.spec.ssr
@@ -178,22 +179,24 @@ class BenchReport:
 
     @property
     def title(self) -> str:
-        return f"Bench of {self.settings.suite}: {', '.join(self.runs)}"
+        who = ", ".join(self.runs) if len(self.runs) < 4 else f"{len(self.runs)} planners"
+        return f"Bench of {self.settings.suite}: {who}"
 
     def parts(self) -> list[str]:
         head, *rows = self.table()
-        head_of_asking, *rows_of_asking = self.asking()
         return [
             heading(self.title, 1),
-            self._what_was_run(),
+            escaped(self.headline),
+            *([bullets(self.warnings())] if self.warnings() else []),
+            *self._success(),
+            heading("What was run"),
+            bullets(self.what_was_run()),
             heading("Planners"),
             table(head, rows),
             _METHOD,
+            _ASKING,
             *([_APPROXIMATE] if self.approximate else []),
             *([_ASKED] if self.settings.person else []),
-            heading("How the model was asked, and how runs ended"),
-            table(head_of_asking, rows_of_asking),
-            _ASKING,
             *self._published(),
             *self._by_size(),
             *self._pairings(),
@@ -201,35 +204,49 @@ class BenchReport:
             *self._failures(),
         ]
 
+    def _of(self, run: RunLine) -> Path:
+        return self.folder / folder_of(run, self.settings)
+
     def _events(self, run: RunLine) -> Sequence[Event]:
-        path = next((self.folder / run.folder).glob(f"{Path(RECORD).stem}*"), None)  # packed or not
+        path = next(self._of(run).glob(f"{Path(RECORD).stem}*"), None)  # packed or not
         return told_by(read_record(path).events).events if path else ()
 
-    def _what_was_run(self) -> str:
+    def warnings(self) -> list[str]:
+        """Say what a reader has to know of the result: what is not done yet, broke off, or was not judged."""
+        unfinished = f"Runs: {self.done} of {self.planned} done. The bench is not finished; what follows may change"
+        return [
+            *([unfinished] if self.done < self.planned else []),
+            *([f"Not done: {_broke_off(self.broken)}; the next start repeats them"] if self.broken else []),
+            *([UNCHECKED.format(self.claimed)] if self.claimed else []),
+        ]
+
+    def what_was_run(self) -> list[str]:
         one = self.settings
         tasks = len({run.task_id for runs in self.runs.values() for run in runs})
-        unfinished = "" if self.done == self.planned else ". The bench is not finished; what follows may change"
-        facts = [
-            f"Runs: {self.done} of {self.planned} done{unfinished}",
+        return [
+            *self._names(),
+            f"Runs: {self.done}",
             f"Tasks: {tasks} of {one.suite} ({_shown(one.suite_settings)})",
             f"Seeds: {one.seeds}",
-            *self._language_models(),
-            *([UNCHECKED.format(self.claimed)] if self.claimed else []),
+            *([] if one.contenders else [f"Language model: {_shown_llm(one.llm)}"]),
             f"Episodic memory: {'; '.join(self.memories)}",
             f"Options: {_shown(one.options)}",
         ]
-        if self.broken:
-            facts.append(f"Not done: {_broke_off(self.broken)}; the next start of the bench repeats them")
-        return bullets(facts)
 
-    def _language_models(self) -> list[str]:
+    def _names(self) -> list[str]:
+        """Say what the names do not: the options that all planners have, and what is special to each."""
         one = self.settings
-        if not one.contenders:
-            return [f"Language model: {_shown_llm(one.llm)}"]
-        return [
-            f"{name}: planner {one.planner_of(name)}, language model {_shown_llm(one.llm_of(name))}"
-            for name in one.planners
-        ]
+        meant = {name: options_of(one.planner_of(name)) for name in one.planners}
+        each = [options for _, options in meant.values()]
+        common = [option for option in each[0] if len(each) > 1 and all(option in options for options in each)]
+        said = [f"All planners: {', '.join(common)}"] if common else []
+        for name, (planner, options) in meant.items():
+            own = [option for option in options if option not in common]
+            if one.short[name] != ":".join([planner, *own]):
+                longer = f"{name}, " if name in one.contenders and one.short[name] != name else ""
+                model = f", language model {_shown_llm(one.llm_of(name))}" if one.contenders else ""
+                said.append(f"{one.short[name]}: {longer}planner {', '.join([planner, *own])}{model}")
+        return said
 
     @property
     def memories(self) -> list[str]:
@@ -254,6 +271,7 @@ class BenchReport:
         return f"{sum(run.questions for run in runs if (run.task_id, run.seed) in done) / len(runs):.2f}"
 
     def _is_the_same_alone(self, one: str, name: str) -> bool:
+        one, name = (self.runs[each][0].planner for each in (one, name))  # the whole names
         settings = [planners.planner(self.settings.planner_of(each)) for each in (one, name)]
         alone, other = (
             (each.spec.name, each.working_memory, each.settings.model_dump(exclude={"questions"})) for each in settings
@@ -290,12 +308,11 @@ class BenchReport:
             heading("By size of the goal"),
             table(["asked for", *self.runs], rows),
             "With 95 % intervals, and the number of tasks. Each thing to move counts, and each to turn on.",
-            self._plot("GSR by size of the goal.", "success_by_size", plots.success_by("things asked for", reached)),
+            self._plot("GSR by size of the goal", "success_by_size", plots.success_by("things asked for", reached)),
         ]
 
     def _pairings(self) -> list[str]:
-        found = pairings(self.runs)
-        if not found:
+        if not self.pairings:
             return []
         rows = [
             [
@@ -305,53 +322,67 @@ class BenchReport:
                 _difference(one),
                 f"{one.median:+.{one.measure.digits}f}",
                 one.test,
-                "< 0.001" if one.p < 0.001 else f"{one.p:.3f}",
+                one.p_shown,
             ]
-            for one in found
+            for one in self.pairings
         ]
-        text = f"{_TESTS}, which are {len(found)}."
+        text = f"{_TESTS}, which are {len(rows)}."
         if self.settings.seeds > 1:
             text += " Runs of one task with different seeds are treated as independent, which makes p too small."
         head = ["planners", "measure", "pairs", "mean difference", "median difference", "test", "p"]
         return [heading("Planner against planner"), table(head, rows), escaped(text)]
 
+    def _success(self) -> list[str]:
+        shares = ranked(self.runs)
+        if not shares:
+            return []
+        said = (f"{name} {one.mean:.2f} ({one.low:.2f}–{one.high:.2f})" for name, one in shares.items())
+        return [self._plot(f"GSR with 95 % intervals: {', '.join(said)}", "success", plots.success(shares))]
+
     def _plots(self) -> list[str]:
         still = f"A curve ends when fewer than {plots.STILL_RUNNING:.0%} of the planner's runs continue."
-        mark = " Approximate counts (≈)." if self.approximate else ""
-        drawn = [
-            self._plot(
-                "Success against decisions: share of all runs that reached their goal within a number of decisions.",
-                "success_by_decisions",
-                plots.success_by_decisions(self.runs),
-            )
-        ]
+        within = "The share of all runs that reached their goal within a number of decisions."
+        drawn = [self._plot("Success against decisions", "success_by_decisions", plots.success_by_decisions(self.runs))]
+        drawn.append(within)
         if any(event.input_tokens for runs in self.events.values() for run in runs for event in run):
-            title = f"Tokens along the run: mean length of the prompt, and the middle half of the runs. {still}{mark}"
-            drawn.append(self._plot(title, "tokens_along_the_run", plots.tokens_along_the_run(self.events)))
+            svg = plots.tokens_along_the_run(self.events)
+            mark = " Approximate counts (≈)." if self.approximate else ""
+            text = f"The mean length of the prompt, and the middle half of the runs. {still}{mark}"
+            drawn += [self._plot("Tokens along the run", "tokens_along_the_run", svg), text]
         if any(event.is_action for runs in self.events.values() for run in runs for event in run):
-            title = f"Executability by step: share of the actions that the world carried out, {plots.BIN} per point."
-            drawn.append(
-                self._plot(f"{title} {still}", "executability_by_step", plots.executability_by_step(self.events))
-            )
+            svg = plots.executability_by_step(self.events)
+            text = f"The share of the actions that the world carried out, {plots.BIN} per point. {still}"
+            drawn += [self._plot("Executability by step", "executability_by_step", svg), text]
         return [heading("Over the course of the runs"), *drawn]
 
-    def _plot(self, title: str, name: str, svg: bytes) -> str:
+    def _plot(self, shows: str, name: str, svg: bytes) -> str:
         self.pictures[f"{name}.svg"] = svg
-        return picture(title, f"{name}.svg")
+        return picture(shows, f"{name}.svg")
 
     def _failures(self) -> list[str]:
         if not self.failures:
             return [heading("Failed runs"), "No run failed."]
-        counts = Counter((one.verdict.cause, one.run.planner) for one in self.failures)
+        counts = Counter((one.verdict.cause, one.planner) for one in self.failures)
         causes = [cause for cause in RULES if any(counts[cause, planner] for planner in self.runs)]
         rows = [[cause.value, *(str(counts[cause, planner]) for planner in self.runs)] for cause in causes]
-        sums = ["all", *(str(sum(one.run.planner == planner for one in self.failures)) for planner in self.runs)]
+        sums = ["all", *(str(sum(one.planner == planner for one in self.failures)) for planner in self.runs)]
         return [
             heading("Failed runs"),
             _CAUSES,
             bullets(f"{cause.value}: {rule}" for cause, rule in RULES.items()),
             table(["cause", *self.runs], [*rows, sums]),
-            table(["run", "cause", "why", "SSR", "how it ended", "instruction"], map(_row, self.failures)),
+            table(["run", "cause", "why", "SSR", "how it ended", "instruction"], map(self._row, self.failures)),
+        ]
+
+    def _row(self, one: Failure) -> list[str]:
+        run = one.run
+        return [
+            link(self.settings.told(run.key), f"{folder_of(run, self.settings).as_posix()}/"),
+            one.verdict.cause.value,
+            one.verdict.reason,
+            _UNKNOWN if run.ssr is None else f"{run.ssr:.2f}",
+            str(run.verdict),
+            run.instruction,
         ]
 
 
@@ -366,21 +397,28 @@ def write_report(folder: Path, console: Console, prices: Mapping[str, Prices] | 
     _print(report, console)
 
 
+def write_latex(folder: Path, console: Console) -> None:
+    check_modules("reactree lab report", "reactree_lab[bench]", ("scipy",))
+    report = BenchReport(folder)
+    mark = [_APPROXIMATE] if report.approximate else []
+    notes = [report.title, *report.warnings(), *report.what_was_run(), *mark]
+    text = as_latex(report.runs, report.pairings, notes)
+    write_whole(folder / LATEX, text)
+    console.print(text, end="", markup=False, highlight=False, soft_wrap=True)
+
+
 def _print(report: BenchReport, console: Console) -> None:
+    console.print(report.headline, highlight=False, markup=False, soft_wrap=True)
     head, *rows = report.table()
-    shown = Table(*head)
-    for row in rows:
-        shown.add_row(*row)
-    console.print(shown)
-    head, *rows = report.asking()
-    for name, *cells in rows:  # too wide for a table in a terminal
-        told = "; ".join(f"{title} {cell}" for title, cell in zip(head[1:], cells, strict=True))
-        console.print(f"{name}: {told}", highlight=False, markup=False, soft_wrap=True)
+    at_once = max(1, (console.width - _FIRST) // _EACH)
+    for first in range(1, len(head), at_once):
+        shown = Table(head[0], *map(escape, head[first : first + at_once]))
+        for name, *cells in rows:
+            shown.add_row(name, *cells[first - 1 : first - 1 + at_once])
+        console.print(shown)
     console.print(f"{report.done} of {report.planned} runs done, {len(report.failures)} failed", highlight=False)
-    if report.broken:
-        console.print(_broke_off(report.broken), style="red", highlight=False, markup=False, soft_wrap=True)
-    if report.claimed:
-        console.print(UNCHECKED.format(report.claimed), style="yellow", highlight=False, soft_wrap=True)
+    for warning in report.warnings():
+        console.print(warning, style="yellow", highlight=False, markup=False, soft_wrap=True)
     if report.approximate:
         console.print(_APPROXIMATE, style="dim")
     console.print(f"{report.folder / HTML}, {report.folder / MARKDOWN}", highlight=False, soft_wrap=True)
@@ -406,14 +444,9 @@ def _figure(known: Estimate | None, measure: Measure, runs: Sequence[RunLine]) -
     return f"{text} ({known.low:.{measure.digits}f}–{known.high:.{measure.digits}f})"
 
 
-def _mean(runs: Sequence[RunLine], measure: Measure) -> str:
-    known = estimate(runs, measure)
-    return _UNKNOWN if known is None else _figure(replace(known, low=None), measure, runs)
-
-
 def _difference(one: Pairing) -> str:
     digits = one.measure.digits
-    interval = "" if one.half is None else f" ({one.mean - one.half:+.{digits}f} to {one.mean + one.half:+.{digits}f})"
+    interval = f" ({one.interval[0]:+.{digits}f} to {one.interval[1]:+.{digits}f})" if one.interval else ""
     return f"{one.mean:+.{digits}f}{interval}"
 
 
@@ -435,77 +468,3 @@ def _shown_llm(llm: Mapping[str, Any]) -> str:
 
 def _mark(runs: Sequence[RunLine]) -> str:
     return "≈ " if any(run.approximate_tokens for run in runs) else ""
-
-
-def _row(one: Failure) -> list[str]:
-    run = one.run
-    return [
-        link(str(run.key), f"{run.folder.as_posix()}/"),
-        one.verdict.cause.value,
-        one.verdict.reason,
-        _UNKNOWN if run.ssr is None else f"{run.ssr:.2f}",
-        str(run.verdict),
-        run.instruction,
-    ]
-
-
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>{title}</title>
-<meta name="viewport" content="width=device-width">
-<style>
-body {{ font: 15px/1.5 system-ui, sans-serif; color: #1c1e21; max-width: 66rem; margin: 2rem auto; padding: 0 1rem; }}
-h1 {{ font-size: 1.6rem; }} h2 {{ font-size: 1.2rem; margin-top: 2.2rem; }}
-p, ul {{ max-width: 46rem; }} img {{ width: 100%; }}
-table {{ display: block; overflow-x: auto; border-collapse: collapse; font-variant-numeric: tabular-nums; }}
-th, td {{ padding: .25rem .8rem .25rem 0; text-align: left; vertical-align: top; border-bottom: 1px solid #dde0e4; }}
-th {{ border-bottom: 2px solid #9aa0a6; white-space: nowrap; }}
-</style>
-</head>
-<body>
-{body}</body>
-</html>
-"""
-
-
-class Markdown(str):
-    """Text that is Markdown already; any other text is a user's or a model's, and is not read as markup."""
-
-
-def escaped(text: str) -> str:
-    if isinstance(text, Markdown):
-        return text
-    return re.sub(r"(^[#>+~=-]|[\\`*_\[\]<|&])", r"\\\1", " ".join(text.split()))
-
-
-def heading(text: str, level: int = 2) -> str:
-    return f"{'#' * level} {escaped(text)}"
-
-
-def bullets(items: Iterable[str]) -> str:
-    return "\n".join(f"- {escaped(item)}" for item in items)
-
-
-def link(text: str, path: str) -> Markdown:
-    return Markdown(f"[{escaped(text)}]({quote(path)})")
-
-
-def picture(title: str, file: str) -> str:
-    return f"![{escaped(title)}]({quote(file)})\n\n{escaped(title)}"
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [map(escaped, head), ["---"] * len(head), *(map(escaped, row) for row in rows)]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-
-
-def as_html(title: str, markdown: str, pictures: Mapping[str, bytes]) -> str:
-    """Make a page of a report; ``pictures`` are the SVG files that it shows, by name."""
-    from markdown_it import MarkdownIt
-
-    body = str(MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown))
-    for file, svg in pictures.items():
-        body = body.replace(f'src="{quote(file)}"', f'src="data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"')
-    return _PAGE.format(title=html.escape(title), body=body)

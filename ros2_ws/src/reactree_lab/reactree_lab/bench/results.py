@@ -91,10 +91,6 @@ class RunLine(EpisodeResult):
         return Key(self.suite, self.task_id, self.planner, self.seed)
 
     @property
-    def folder(self) -> Path:
-        return Path("broken" if self.broken else "runs", *self.key.path)
-
-    @property
     def all_input_tokens(self) -> float | None:
         """Tokens of all prompts together, counted or estimated; None if the model was not asked."""
         return None if self.mean_input_tokens is None else self.mean_input_tokens * self.requests

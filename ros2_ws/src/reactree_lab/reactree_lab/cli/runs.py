@@ -225,19 +225,37 @@ def bench(
 report_app = typer.Typer(add_completion=False)
 
 
-@report_app.command(epilog="reactree lab report my_bench")
+class ReportKind(str, enum.Enum):
+    PAGE = "page"
+    LATEX = "latex"
+
+
+@report_app.command(epilog="reactree lab report my_bench\nreactree lab report my_bench --as latex")
 def report(
     folder: Annotated[Path, typer.Argument(help="The --out folder of `reactree lab bench`, finished or not.")],
     prices: Annotated[
         Path | None,
         typer.Option(help="A YAML file of price lists; config/prices.yaml has some."),
     ] = None,
+    kind: Annotated[
+        ReportKind,
+        typer.Option(
+            "--as",
+            help="page: report.html, report.md and plots, and the table here; latex: a paper's table, here and as "
+            "report.tex.",
+        ),
+    ] = ReportKind.PAGE,
 ) -> None:
-    """Compare the planners of a bench: print a table, and write report.html, report.md and plots into the folder."""
+    """Compare the planners of a bench, and write the report into its folder."""
     from reactree_lab.bench.comparison import read_prices
-    from reactree_lab.bench.report import write_report
+    from reactree_lab.bench.report import write_latex, write_report
 
-    write_report(folder, Console(), read_prices(prices) if prices else None)
+    if kind is ReportKind.PAGE:
+        write_report(folder, Console(), read_prices(prices) if prices else None)
+    elif prices:
+        raise UserError(f"--prices {prices}: the LaTeX table has no prices; leave it out, or use --as page")
+    else:
+        write_latex(folder, Console())
 
 
 bootstrap_app = typer.Typer(add_completion=False)

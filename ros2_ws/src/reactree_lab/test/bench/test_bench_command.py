@@ -28,7 +28,7 @@ from command_line import Cli
 
 from reactree_lab.bench import commands
 from reactree_lab.bench import folder as bench_folder
-from reactree_lab.bench.folder import BenchFolder, read_broken, read_results
+from reactree_lab.bench.folder import BenchFolder, folder_of, read_broken, read_results
 from reactree_lab.bench.job_runner import RECORD, Finished, JobRunner
 from reactree_lab.bench.jobs import Job
 from reactree_lab.bench.results import told_by
@@ -133,9 +133,9 @@ def test_a_bench_that_is_killed_in_the_middle_of_a_record_reads_whole_ones_after
     bench_here(tmp_path)
     assert_same_bench(tmp_path, undisturbed)
     lines = read_results(tmp_path)
-    assert sorted(tmp_path.rglob(RECORD)) == sorted(tmp_path / one.folder / RECORD for one in lines)
+    assert sorted(tmp_path.rglob(RECORD)) == sorted(tmp_path / folder_of(one, SETTINGS) / RECORD for one in lines)
     for one in lines:
-        record = read_record(tmp_path / one.folder / RECORD)
+        record = read_record(tmp_path / folder_of(one, SETTINGS) / RECORD)
         assert (record.torn, record.end is not None) == (False, True)
         told = told_by(record.events)
         assert len(told.sizes) == one.requests
@@ -244,7 +244,7 @@ def test_a_run_whose_model_is_gone_is_no_result_and_is_carried_out_again(
     assert read_results(tmp_path) == []
     broken = read_broken(tmp_path)
     assert [(one.end, one.message) for one in broken] == [("model_gone", "no reply: connection refused")] * 4
-    assert (tmp_path / broken[0].folder / RECORD).exists()
+    assert (tmp_path / folder_of(broken[0], SETTINGS) / RECORD).exists()
     assert not (tmp_path / "runs").exists()
 
     assert len(bench_here(tmp_path)) == 4
@@ -277,7 +277,7 @@ def test_a_run_that_a_bug_ended_is_no_result_and_keeps_its_traceback(
     (first, *others) = read_broken(tmp_path)
     assert len(others) == 3
     assert (first.end, first.message) == ("bug", "ZeroDivisionError: division by zero")
-    assert "1 / 0" in (tmp_path / first.folder / "error.txt").read_text(encoding="utf-8")
+    assert "1 / 0" in (tmp_path / folder_of(first, SETTINGS) / "error.txt").read_text(encoding="utf-8")
     bench_here(tmp_path)
     assert_same_bench(tmp_path, undisturbed)
 

@@ -9,7 +9,7 @@ import pytest
 from bench_runs import assert_same_bench, bench_here, bench_of, line
 from command_line import Cli
 
-from reactree_lab.bench.folder import read_results
+from reactree_lab.bench.folder import folder_of, read_results
 from reactree_lab.bench.job_runner import RECORD
 from reactree_lab.bench.jobs import BenchSettings
 from reactree_ros.episode.player import replay
@@ -46,7 +46,7 @@ def test_only_who_may_ask_does_and_is_the_better_for_it(asked: Path) -> None:
 
 def test_what_was_asked_is_in_the_records_and_these_replay(asked: Path) -> None:
     for run in read_results(asked):
-        record = read_record(asked / run.folder / RECORD)
+        record = read_record(asked / folder_of(run, ASKING) / RECORD)
         assert record.run["person"] is True
         assert sum(event["e"] == "answer" for event in record.events) == run.questions
         again = replay(record)
@@ -55,7 +55,7 @@ def test_what_was_asked_is_in_the_records_and_these_replay(asked: Path) -> None:
 
 def test_a_record_of_a_bench_with_a_person_replays_on_the_command_line(asked: Path, cli: Cli) -> None:
     run = next(run for run in read_results(asked) if run.questions)
-    assert cli("record", "replay", asked / run.folder / RECORD).code == 0
+    assert cli("record", "replay", asked / folder_of(run, ASKING) / RECORD).code == 0
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib.util
 import re
 from contextlib import closing
@@ -131,17 +132,12 @@ def test_how_each_planner_asked_the_model_is_told_with_how_its_runs_ended(tmp_pa
         settings=TWO,
     )
     assert cli("lab", "report", folder).code == 0
-    text = (folder / "report.md").read_text(encoding="utf-8").split("how runs ended")[1]
-    table = rows(text)
-    head = table["planner"]
-    react, other = (dict(zip(head, table[name], strict=True)) for name in ("react", r"reactree\_wm"))
+    table = rows((folder / "report.md").read_text(encoding="utf-8"))
     # the means of 14 / 10 and 1, of 4 / 14, 7 / 14 and 50 / 200 and 0
-    assert [react[name] for name in ("requests a decision", "refused", "repeated", "tokens refused")] == [
-        *("1.20", "0.143", "0.250", "0.125"),
-    ]
-    assert (react["seconds a decision"], react["mean input, tokens"]) == ("0.50", "800")
-    assert (react["GSR"][:5], react["ended"]) == ("0.500", "1 stuck, 1 done")
-    assert (other["requests a decision"], other["ended"]) == ("–", "1 done")
+    names = ("requests a decision", "refused", "repeated", "tokens refused", "seconds a decision")
+    assert [table[name][0].split()[0] for name in names] == ["1.20", "0.143", "0.250", "0.125", "0.50"]
+    assert [table[name][1] for name in names] == ["–"] * 5
+    assert table["ended"] == ["1 stuck, 1 done", "1 done"]
 
 
 @pytest.mark.bench
@@ -191,9 +187,76 @@ def test_the_page_needs_no_other_file_and_every_failed_run_can_be_reached_from_i
     assert page.links == ["runs/react/0/7/", "runs/reactree_wm/0/7/"]
     assert "<script>" not in text
     pictures = re.findall(r"!\[.*\]\((.+)\)", markdown)
-    assert pictures == ["success_by_decisions.svg"]  # these runs have no events
+    assert pictures == ["success.svg", "success_by_decisions.svg"]  # these runs have no events
     for path in [*page.links, *pictures, *re.findall(r"\[react.*?\]\((.+?)\)", markdown)]:
         assert (folder / unquote(path)).exists(), path
+
+
+@pytest.mark.bench
+def test_the_report_has_short_names_and_says_once_what_they_stand_for(tmp_path: Path, cli: Cli) -> None:
+    bare = "system_text=false:fixed_example=false:break_rounds=true"
+    names = (f"react_wm:{bare}", f"reactree_wm:{bare}", f"reactree_wm:{bare}:control_flow=seq")
+    settings = BenchSettings(suite="generated", suite_settings={"houses": 1}, planners=names)
+    lines = [line(name, task, gsr=float(task < 9)) for name in names for task in range(10)]
+    folder = bench_of(tmp_path / "out", *lines, settings=settings)
+    assert (folder / "runs" / "react_wm" / "0" / "3").is_dir()
+    ended = cli("lab", "report", folder)
+    text, markdown = ((folder / name).read_text(encoding="utf-8") for name in ("report.html", "report.md"))
+    plots = "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.svg"))
+    for said in (ended.out, text, markdown, plots):
+        assert "system_text=false:" not in said
+    for said in (text, markdown.replace("\\", "")):
+        assert said.count("All planners: system_text=false, fixed_example=false, break_rounds=true") == 1
+        assert said.count("system_text=false") == 1
+    assert rows(markdown)["measure"] == ["react\\_wm", "reactree\\_wm", "reactree\\_wm:control\\_flow=seq"]
+    assert ">reactree_wm:control_flow=seq<" in plots
+    assert Page(text).links == [
+        f"runs/{name}/0/9/" for name in ("react_wm", "reactree_wm", "reactree_wm%3Acontrol_flow%3Dseq")
+    ]
+
+
+@pytest.mark.bench
+def test_the_page_opens_with_the_result_and_folds_the_rest(undisturbed: Path, cli: Cli) -> None:
+    assert cli("lab", "report", undisturbed).code == 0
+    text = (undisturbed / "report.html").read_text(encoding="utf-8")
+    result, *folded = text.partition("<main>")[2].split("<details>")
+    assert "<p>react reaches 1.00 of 2, reactree_wm 1.00: +0.00 [0.00, 0.00], p 1.000, not significant.</p>" in result
+    assert 'alt="GSR with 95 % intervals: react 1.00 (0.34–1.00), reactree_wm 1.00 (0.34–1.00)"' in result
+    assert "<table" not in result
+    titles = [re.findall("<summary><h2>(.*)</h2>\n</summary>", one) for one in folded]
+    assert titles[:2] == [["What was run"], ["Planners"]]
+    assert [len(some) for some in titles] == [1] * len(folded) == [1] * text.count("</details>")
+    tables = sum(one.count("<table>") for one in folded)
+    assert tables == text.count('<div class="wide" tabindex="0" role="region" aria-label="Table: ') == 3
+    assert '<th scope="row">GSR</th>\n<td>' in folded[1]
+    assert text.count("<th") == text.count('<th scope="') + text.count("<thead")
+    assert "@media (prefers-color-scheme: dark)" in text
+
+
+@pytest.mark.bench
+@pytest.mark.parametrize("strange", ["x" * 200, r"<b>a_b</b> & 100% | `c` $x^2$ [l](m) {y} \z", "…" * 100 + "é"])
+def test_twelve_planners_of_strange_names_stay_text_of_bounded_width(strange: str, tmp_path: Path, cli: Cli) -> None:
+    names = [f"{strange}{number}" for number in range(12)]
+    contenders = {name: {"planner": "react"} for name in names}
+    settings = BenchSettings(suite="generated", planners=tuple(names), contenders=contenders)
+    gone = [line(name, task, end="model_gone", message="no | reply") for name in names for task in range(5, 10)]
+    lines = [line(name, task, gsr=float(task != number)) for number, name in enumerate(names) for task in range(5)]
+    folder = bench_of(tmp_path / "out", *lines, *gone, settings=settings)
+    ended = cli("lab", "report", folder)
+    assert ended.code == 0
+    assert "Not done: 60 runs broke off, 60 model_gone: no | reply" in ended.out
+    text, markdown = ((folder / name).read_text(encoding="utf-8") for name in ("report.html", "report.md"))
+    assert "<b>" not in text
+    assert "<h1>Bench of generated: 12 planners</h1>" in text
+    head = next(row for row in markdown.splitlines() if row.startswith("| measure |"))
+    assert len(re.findall(r"(?<!\\)\|", head)) == 14
+    short = list(settings.short.values())
+    assert max(map(len, short)) <= 43
+    cells = [html.unescape(one) for one in re.findall('<th scope="col">(.*)</th>', text)]
+    assert cells[1:13] == short
+    for plot in ("success.svg", "success_by_decisions.svg"):
+        drawn = html.unescape((folder / plot).read_text(encoding="utf-8"))
+        assert [name for name in short if f"{name}</text>" not in drawn] == []
 
 
 @pytest.mark.bench
@@ -203,12 +266,13 @@ def test_the_report_on_a_real_bench_has_every_plot_and_no_failed_run(undisturbed
     assert "No run failed." in markdown
     assert "≈: at least in part counted by a rule of thumb" in markdown
     assert {path.name for path in undisturbed.glob("*.svg")} == {
+        "success.svg",
         "success_by_decisions.svg",
         "success_by_size.svg",
         "tokens_along_the_run.svg",
         "executability_by_step.svg",
     }
-    assert len(Page((undisturbed / "report.html").read_text(encoding="utf-8")).sources) == 4
+    assert len(Page((undisturbed / "report.html").read_text(encoding="utf-8")).sources) == 5
     before = (undisturbed / "report.html").read_bytes()
     assert cli("lab", "report", undisturbed).code == 0
     assert (undisturbed / "report.html").read_bytes() == before

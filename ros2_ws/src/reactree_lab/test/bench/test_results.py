@@ -21,7 +21,7 @@ from reactree_lab.bench.comparison import (
     wilcoxon,
     wilson,
 )
-from reactree_lab.bench.folder import BenchFolder
+from reactree_lab.bench.folder import BenchFolder, folder_of
 from reactree_lab.bench.jobs import BenchSettings
 from reactree_lab.bench.results import RunEvents, RunLine, Size, grouped_by_end, line_of, size_of, told_by
 from reactree_lab.bench.spec import SUITES
@@ -82,7 +82,7 @@ def test_a_line_is_read_back_as_it_was_written() -> None:
 def test_what_broke_off_is_saved_apart_from_results(end: str, broken: bool) -> None:
     one = line("react", 3, seed=1, end=end)
     assert one.broken is broken
-    assert one.folder == Path("broken" if broken else "runs", "react", "1", "3")
+    assert folder_of(one, SETTINGS) == Path("broken" if broken else "runs", "react", "1", "3")
 
 
 def test_ends_are_grouped_the_most_frequent_first() -> None:
