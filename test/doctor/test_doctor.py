@@ -166,6 +166,14 @@ def test_an_extra_is_installed_or_named_with_the_line_that_installs_it(monkeypat
     assert "reactree_ros" not in found["all"].remedy.partition("pip install")[2]
 
 
+def test_plug_ins_are_named_by_who_brings_them_and_in_short_those_of_others(cli: Cli) -> None:
+    short, whole = (cli("doctor", *words).out for words in ((), ("--all",)))
+    for shown in (short, whole):
+        assert re.search(r"\n  ok  reactree-garden: planner 'pick', .*\bworld 'garden', ", shown)
+    assert re.search(r"\n  ok  reactree_doors: command 'mcp', command 'tree', ", whole)
+    assert "reactree_doors: command" not in short
+
+
 def test_what_the_core_needs_and_is_too_old_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     real = metadata.version
     monkeypatch.setattr(metadata, "version", lambda name: "1.9" if name == "pydantic" else real(name))
