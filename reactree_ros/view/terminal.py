@@ -133,7 +133,7 @@ class Terminal:
             held = [Text(f"it holds: {_cut(moment.held)}", style="yellow", no_wrap=True)] if moment.held else []
             words = words_of(self._model.waits_for()) if self._model else ""
             waits = [Text(words, style="yellow", no_wrap=True)] if words else []
-            seconds = moment.time + self._clock() - self._came
+            seconds = moment.time + (self._clock() - self._came)
             counts, limits = {"decisions": moment.decisions, "steps": moment.steps}, moment.run.get("limits", {})
             budgets = [f"{count} of {limits.get(name, '?')} {name}" for name, count in counts.items()]
             pace = moment.time / max(1, moment.decisions)
