@@ -58,6 +58,7 @@ demo: .venv/.ready
 	@$(DEMO)/reactree run --llm small "Put 1 pudding and 1 apple on the coffee table"
 
 demo-mind: .venv-mind/.ready
+	@echo "SmolLM2 decides 24 times: half a minute of computing, a minute on busy cores."
 	@$(MIND)/reactree run --llm mind "Put 1 pudding and 1 apple on the coffee table"
 
 # Lint beside the tests: types take one core for half a minute.

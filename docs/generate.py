@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import enum
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from sphinx.ext.autodoc.mock import mock
 
 from reactree_ros.cli import below, load
 from reactree_ros.cli.commands import COMMANDS
+from reactree_ros.cli.help import argument_name, described, examples_of, groups_of_options, option_name, paragraphs
 from reactree_ros.cli.listing import words_of_worlds
 from reactree_ros.cli.options import allowed_text, default_text
 from reactree_ros.household.vocabulary import CLASSES
@@ -161,46 +161,20 @@ def command_line() -> Iterator[str]:
 def command(name: str, of: Any, *, level: int) -> Iterator[str]:
     """Say what a command does, and those below it."""
     yield f"{'#' * level} `{name}`\n"
-    yield f"{plain(help_text(of.help or ''))}\n"
+    yield from (f"{plain(paragraph)}\n" for paragraph in paragraphs(of.help or ""))
     if hasattr(of, "list_commands"):
         for one in of.list_commands(None):
             yield from command(f"{name} {one}", below(of, one), level=level + 1)
         return
     arguments = [one for one in of.params if one.param_type_name == "argument"]
-    usage = " ".join(f"{one.name.upper()}" for one in arguments)
-    yield f"```text\n{name} [OPTIONS] {usage}".rstrip() + "\n```\n"
+    yield "```text\n" + " ".join([name, "[OPTIONS]", *map(argument_name, arguments)]) + "\n```\n"
     if arguments:
-        rows = [(code(one.name.upper()), plain(help_text(getattr(one, "help", "") or ""))) for one in arguments]
+        rows = [(code(argument_name(one).strip("[]")), plain(described(one))) for one in arguments]
         yield from table(("argument", "description"), rows)
-    panels: dict[str, list[Any]] = {}
-    for one in of.params:
-        if one.param_type_name == "option" and not one.hidden and "--help" not in one.opts:
-            panels.setdefault(getattr(one, "rich_help_panel", None) or "Options", []).append(one)
-    for panel, options in panels.items():
-        yield from table((panel, "value", "default", "description"), map(option_row, options))
-
-
-def help_text(text: str) -> str:
-    """Return a help text in one line a paragraph, without what only a terminal reads."""
-    paragraphs = text.replace("\b", "").split("\n\n")
-    return "\n\n".join(" ".join(one.split()) for one in paragraphs)
-
-
-def option_row(option: Any) -> tuple[str, str, str, str]:
-    """Return the row of an option."""
-    flags = ", ".join(code(one) for one in (*option.opts, *option.secondary_opts))
-    kind = "" if option.is_flag else kind_text(option.type_descriptor.annotation)
-    shown = option.show_default if isinstance(option.show_default, str) else ""
-    if not shown and isinstance(option.default, str | int | float) and not isinstance(option.default, bool):
-        shown = str(getattr(option.default, "value", option.default))
-    return flags, plain(kind), code(shown), plain(help_text(option.help or ""))
-
-
-def kind_text(kind: Any) -> str:
-    """Say what the value of an option may be."""
-    if isinstance(kind, type) and issubclass(kind, enum.Enum):
-        return ", ".join(str(one.value) for one in kind)
-    return str(getattr(kind, "__name__", kind)).lower()
+    for group, options in groups_of_options(of).items():
+        rows = [(code(option_name(one)), plain(described(one))) for one in options]
+        yield from table((group, "description"), rows)
+    yield "\n".join(["```bash", *examples_of(of), "```\n"])
 
 
 # ---------------------------------------------------------------------- ROS

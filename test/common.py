@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
-    from command_line import Cli
+    from command_line import Cli, OnATerminal
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "test" / "llm"))  # for openai_peer.py
@@ -76,6 +76,25 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         except SystemExit as exit_:
             code = exit_.code or 0
         return Ended(code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def on_a_terminal(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> OnATerminal:
+    """The command line in this process, on a terminal of its own."""
+    from command_line import FakeTerminal
+
+    def run(*arguments: object, columns: int = 80, **variables: str) -> str:
+        with FakeTerminal() as terminal, monkeypatch.context() as patch:
+            for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE"):
+                patch.delenv(name, raising=False)
+            for name, value in {"TERM": "xterm-256color", "COLUMNS": str(columns), **variables}.items():
+                patch.setenv(name, value)
+            patch.setattr(sys, "stdout", terminal.file)
+            patch.setattr(sys, "stderr", terminal.file)
+            cli(*arguments)
+        return terminal.shown
 
     return run
 

@@ -19,17 +19,17 @@ from contextlib import contextmanager, suppress
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
 from reactree_ros.agent.text import in_one_line
 from reactree_ros.cli.commands import COMMANDS, Command
+from reactree_ros.cli.help import HelpedCommand, HelpedGroup, with_help
 from reactree_ros.errors import UserError
 from reactree_ros.files.secrecy import redacted
 from reactree_ros.plugins import DISTRIBUTION, more_come, one_line
 from reactree_ros.plugins.settings import or_nearest
 
 
-class Commands(TyperGroup):
+class Commands(HelpedGroup):
     """A group whose commands are imported when they are called: the whole command line, or those ``below`` a word."""
 
     def __init__(self, *, below: Sequence[Command] = (), **settings: Any) -> None:
@@ -44,7 +44,7 @@ class Commands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         command = self._command(cmd_name)
-        return command and TyperCommand(name=cmd_name, help=command.summary, rich_help_panel=command.panel)
+        return command and HelpedCommand(name=cmd_name, help=command.summary, rich_help_panel=command.panel)
 
     def loaded(self, name: str) -> Any:
         command = self._command(name)
@@ -99,7 +99,7 @@ def load(command: Command) -> Any:
     app = getattr(module, named or "app", None)
     if not isinstance(app, typer.Typer):
         raise UserError(f"command '{command.name}': {command.module} has no typer.Typer named '{named or 'app'}'")
-    loaded: Any = typer.main.get_command(app)
+    loaded: Any = typer.main.get_command(with_help(app))
     loaded.name = command.name
     return loaded
 

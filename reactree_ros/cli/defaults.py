@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import typer
 
 from reactree_ros.cli.commands import COMMANDS
+from reactree_ros.cli.help import default_of
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import check_values, in_a_line, text_of
 from reactree_ros.files.secrecy import shown
@@ -107,7 +108,7 @@ class DefaultsFile:
         changed = [
             f"{default.key} = {shown(name, default.value)}"
             for name, default in self.defaults(path, command).items()
-            if str(default.value) != builtin[name]
+            if _said(default.value) != builtin[name]
         ]
         return f"{self.path} sets {', '.join(changed)}" if changed else ""
 
@@ -202,8 +203,11 @@ def policy_of_user() -> Path | None:
 
 def default_of_option(command: Any) -> Iterator[tuple[Any, str]]:
     for _, one in _options(command):
-        text = one.show_default if isinstance(one.show_default, str) else one.default
-        yield one, "" if text is None or text in ((), [], False) else str(text)
+        yield one, default_of(one) or _said(one.default)
+
+
+def _said(value: Any) -> str:
+    return "none" if value in (None, "", (), []) else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _options(command: Any) -> Iterator[tuple[str, Any]]:

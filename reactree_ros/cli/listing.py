@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Column, Table
-from rich.text import Text
 
 from reactree_ros.agent.text import in_one_line
 from reactree_ros.cli import NOT_ACHIEVED, every_command
@@ -18,11 +17,12 @@ from reactree_ros.cli.commands import COMMANDS
 from reactree_ros.cli.defaults import NAME, DefaultsFile, default_of_option
 from reactree_ros.cli.opening import say, warn
 from reactree_ros.cli.options import allowed_text, complete_listed, default_text, kinds, memory_option
+from reactree_ros.cli.output import on_terminal, print_diagnosis, print_groups, print_indented, print_table
 from reactree_ros.errors import UserError
 from reactree_ros.files.secrecy import shown
 from reactree_ros.memory.spec import NamedMemory
-from reactree_ros.plugins import Registry, Spec
-from reactree_ros.plugins.installation import Diagnosis, Level, install_line
+from reactree_ros.plugins import BESIDE, Registry, Spec
+from reactree_ros.plugins.installation import Diagnosis, Level, install_line, is_command, lacking
 from reactree_ros.plugins.settings import Settings, did_you_mean, or_nearest
 from reactree_ros.tree.options import RunOptions
 from reactree_ros.world.spec import WORLDS
@@ -32,12 +32,12 @@ app = typer.Typer(add_completion=False)
 WORDS, OPTIONS, DEFAULTS = "words", "options", "defaults"
 
 
-@app.command("list")
+@app.command("list", epilog="reactree list\nreactree list openai\nreactree list defaults run")
 def listing(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[NAME]",
+            metavar="NAME",
             help="A planner, world, language model, memory or suite by name, or a kind: planners, worlds, models, "
             "memories, suites, options, words, defaults. By default everything, one line each.",
             autocompletion=complete_listed,
@@ -46,12 +46,14 @@ def listing(
     command: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[COMMAND]...",
+            metavar="COMMAND",
             help="After `defaults`: a command, such as `run` or `llm check`, to see all of its options.",
         ),
     ] = None,
 ) -> None:
     """List planners, worlds, language models, memories and task suites, or show the settings of one.
+
+    In a pipe, each is a line, with tabs between its parts.
 
     Give a setting as --world-option, --llm-option or --suite-option NAME=VALUE, a planner's as --planner
     NAME:OPTION=VALUE, and a memory's as --memory NAME:SETTING=VALUE.
@@ -66,7 +68,7 @@ def listing(
     if name == WORDS:
         _list_words()
     elif name == OPTIONS:
-        Console().print(_settings_table("option", RunOptions), markup=False, highlight=False)
+        _show_settings("run", "the options of a run", RunOptions)
     elif name == DEFAULTS:
         _list_defaults(tuple(command or ()))
     elif name is not None and name not in registries:
@@ -76,7 +78,7 @@ def listing(
         if name is None:
             _show_all(specs)
         else:
-            _show(name, specs[name])
+            _show(specs[name])
 
 
 def _list_defaults(words: tuple[str, ...]) -> None:
@@ -85,17 +87,17 @@ def _list_defaults(words: tuple[str, ...]) -> None:
     commands = {path: command for path, command in every_command() if path[: len(words)] == words}
     if not commands:
         raise UserError(f"'{' '.join(words)}' is not a command; {did_you_mean(words[0], COMMANDS.names)}")
-    table = Table("command", "option", "value", "from", box=None, pad_edge=False)
+    rows = []
     for path, command in commands.items():
         defaults = file.defaults(path, command)
         for option, builtin in default_of_option(command):
-            row = [" ".join(path), option.opts[0]]
             if default := defaults.get(option.name):
-                table.add_row(*row, in_one_line(str(shown(option.name, default.value))), default.key)
-            elif words:
-                table.add_row(*row, builtin, "built in")
-    if table.row_count:
-        Console().print(table)
+                value, by = str(shown(option.name, default.value)), default.key
+            else:
+                value, by = builtin, "built in"
+            if words or default:
+                rows.append((" ".join(path), option.opts[0], value, by))
+    print_table(("command", "option", "value", "from"), rows)
 
 
 def _show_one(name: str, registries: Mapping[str, Registry[Any]]) -> None:
@@ -106,27 +108,24 @@ def _show_one(name: str, registries: Mapping[str, Registry[Any]]) -> None:
         known += [one for registry in registries.values() for one in registry.names]
         hint = or_nearest(name, known) or "; `reactree list` shows all names"
         raise UserError(f"'{name}' is not a known name{hint}")
-    for kind, registry in found.items():
-        _show(kind, [registry.get(plain)])
+    _show([registry.get(plain) for registry in found.values()])
 
 
 def _show_all(specs: Mapping[str, Sequence[Spec]]) -> None:
-    width = max((len(_named(spec)) for found in specs.values() for spec in found), default=1)
-    table = Table(Column(no_wrap=True, min_width=width), Column(), box=None, padding=(0, 2, 0, 0), show_header=False)
-    for kind, found in specs.items():
-        table.add_row(Text(kind.capitalize(), style="bold underline"), "")
-        for spec in found:
-            table.add_row(Text(_named(spec)), Text(spec.summary))
-    Console().print(table)
-    one = next((spec.name for found in specs.values() for spec in found), "NAME")
-    say(f"Settings of one: reactree list NAME, e.g. reactree list {one}", "dim")
+    if on_terminal():
+        print_groups(
+            {kind.capitalize(): [(_named(one), one.summary) for one in found] for kind, found in specs.items()}
+        )
+        say("")
+        print_indented("Settings of one: reactree list NAME, e.g. reactree list openai", "", "dim")
+    else:
+        rows = [(kind, _named(one), one.summary) for kind, found in specs.items() for one in found]
+        print_table(("kind", "name", "description"), rows)
 
 
 def _list_words() -> None:
-    table = Table("use", "properties", "words")
-    for use, properties, words in words_of_worlds():
-        table.add_row(use, "\n".join(properties), ", ".join(words))
-    Console().print(table, markup=False, highlight=False)
+    rows = ((use, ", ".join(properties), ", ".join(words)) for use, properties, words in words_of_worlds())
+    print_table(("use", "properties", "words"), rows)
 
 
 def words_of_worlds() -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
@@ -141,21 +140,30 @@ def _specs(registry: Registry[Any]) -> Iterator[Any]:
     yield from registry
 
 
-def _show(title: str, specs: Sequence[Spec]) -> None:
-    say(title.capitalize(), "bold underline")
-    for spec in specs:
-        needs = f" ({install_line(spec.extra)})" if spec.extra else ""
-        Console().print(f"\n{_named(spec)}: {spec.summary}{needs}", style="bold", markup=False, highlight=False)
-        if spec.settings.model_fields:
-            Console().print(_settings_table("setting", spec.settings), markup=False, highlight=False)
-    say("")
+def _show(specs: Sequence[Spec]) -> None:
+    for number, spec in enumerate(specs):
+        needs = install_line(spec.extra) if spec.extra and lacking(spec.extra) else ""
+        _show_settings(_named(spec), spec.summary, spec.settings, needs, first=not number)
 
 
-def _settings_table(title: str, settings: type[Settings]) -> Table:
-    table = Table(Column(title, overflow="fold"), "default", "allowed", "description")
-    for name, field in settings.model_fields.items():
-        table.add_row(name, default_text(field), allowed_text(field), field.description)
-    return table
+def _show_settings(name: str, summary: str, settings: type[Settings], needs: str = "", *, first: bool = True) -> None:
+    """Print what has settings, with the line that installs what it lacks; in a pipe, a line for each setting."""
+    rows = [
+        (one, default_text(field), allowed_text(field), str(field.description))
+        for one, field in settings.model_fields.items()
+    ]
+    if not on_terminal():
+        print_table((), [(name, summary, *filter(None, [needs])), *((name, *row) for row in rows)])
+        return
+    said = (
+        (one, f"{text} [{f'{allowed}; ' if allowed else ''}default: {default}]") for one, default, allowed, text in rows
+    )
+    if not first:
+        say("")
+    print_groups({f"{name}: {summary}": said})
+    if needs:
+        say("  to install it:")
+        print_indented(needs, "    ", "yellow")
 
 
 def _named(spec: Spec) -> str:
@@ -163,11 +171,13 @@ def _named(spec: Spec) -> str:
 
 
 doctor_app = typer.Typer(add_completion=False)
-SIGNS = {Level.RIGHT: "ok", Level.NOTE: "--", Level.WRONG: "!!"}
-_STYLES = {Level.RIGHT: "green", Level.NOTE: "dim", Level.WRONG: "bold red"}
+#: The sections in which what is not installed is only named: nobody needs all of it.
+OPTIONAL = ("Extras", "Language models in a process")
+#: Extras for developers, and those that only sum others up.
+FOR_DEVELOPERS = re.compile(r"(.*\[)?(all|dev|docs|test(-\w+)?)\]?")
 
 
-@doctor_app.command()
+@doctor_app.command(epilog="reactree doctor\nreactree doctor --base-url http://gpu-machine:8000/v1")
 def doctor(
     base_url: Annotated[
         str, typer.Option(help="Check also whether this server answers; empty: $OPENAI_BASE_URL.")
@@ -178,16 +188,19 @@ def doctor(
     memory: Annotated[
         NamedMemory | None, memory_option("An episodic memory: check whether it is readable, and what it contains.")
     ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Say of each extra and language model what it lacks, and how to install it.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Check everything that this package can use, and show a remedy for each problem. Nothing is changed.
 
-    Each line is ok, -- (absent, and only needed if you want it) or !! (wrong, with a remedy). No key is printed: you
-    can put the output into an issue report. Exit code 0 if nothing is wrong, else 1.
+    Each line is ok, -- (absent, and only needed if you want it) or !! (wrong); the remedy stands below. No key is
+    printed: you can put the output into an issue report. Exit code 0 if nothing is wrong, else 1.
     """
     from reactree_ros.doctor import examine
 
-    console, found = Console(soft_wrap=True), {}
+    found = {}
     with Console(stderr=True).status("Looking") as status:
         own = {"Defaults of options": _defaults}
         for title, diagnoses in examine(own, base_url=base_url, models=models, memory=memory):
@@ -205,14 +218,32 @@ def doctor(
         print(json.dumps({"wrong": wrong, "sections": sections}))  # noqa: T201
     else:
         for title, diagnoses in found.items():
-            console.print(Text(title, "bold"))
-            for one in diagnoses:
-                line = Text.assemble("  ", (SIGNS[one.level], _STYLES[one.level]), f"  {one.what}: {one.said}")
-                console.print(line.append(f"  ({one.remedy})" if one.remedy else "", "dim"))
-        count = sum(map(len, found.values()))
-        console.print(f"{wrong} of {count} wrong" if wrong else "nothing is wrong", highlight=False)
+            for number, one in enumerate(diagnoses if everything else _folded(title, diagnoses)):
+                if not number:
+                    say(title, "bold")
+                print_diagnosis(one)
+        say(f"{wrong} of {sum(map(len, found.values()))} wrong" if wrong else "nothing is wrong")
     if wrong:
         raise typer.Exit(NOT_ACHIEVED)
+
+
+def _folded(title: str, diagnoses: Sequence[Diagnosis]) -> Iterator[Diagnosis]:
+    """Yield a section in short: of what nobody needs whole, the names; of plug-ins, those of others."""
+    if title not in OPTIONAL:
+        yield from (one for one in diagnoses if one.what not in BESIDE)
+        return
+    there, absent = [], []
+    for one in diagnoses:
+        if one.level is Level.RIGHT:
+            there.append(one.what)
+        elif one.level is Level.NOTE and is_command(one.remedy):
+            absent.append(one.what)
+        else:
+            yield one
+    for level, said, names in ((Level.RIGHT, "installed", there), (Level.NOTE, "not installed", absent)):
+        if named := [name for name in names if not FOR_DEVELOPERS.fullmatch(name)]:
+            remedy = "reactree doctor --all" if level is Level.NOTE else ""
+            yield Diagnosis(said, level, ", ".join(named), remedy)
 
 
 def _defaults() -> Iterator[Diagnosis]:

@@ -8,8 +8,6 @@ from typing import NamedTuple, cast
 
 import typer
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.household import Household
@@ -17,8 +15,9 @@ from reactree_ros.agent.reading import read
 from reactree_ros.agent.turns import Turn
 from reactree_ros.background.pending import Pending
 from reactree_ros.cli import NOT_ACHIEVED
-from reactree_ros.cli.opening import chosen_planner, open_model, say
+from reactree_ros.cli.opening import chosen_planner, is_rewritten, open_model, say
 from reactree_ros.cli.options import Chosen, NamedModel, takes
+from reactree_ros.cli.output import print_table
 from reactree_ros.cli.run import Planner
 from reactree_ros.episode.assembly import assemble, make_world
 from reactree_ros.episode.run_spec import RunSpec
@@ -36,7 +35,7 @@ def llm() -> None:
     """Try a language model."""
 
 
-@app.command("check")
+@app.command("check", epilog="reactree llm check --base-url http://gpu-machine:8000/v1\nreactree llm check --llm small")
 @takes(llm=NamedModel(default="openai"))
 def check(planner: Planner = "", *, llm: Chosen) -> None:
     """Foretell how a language model will do: ask it a planner's own prompt and small questions, and say what to set.
@@ -50,7 +49,7 @@ def check(planner: Planner = "", *, llm: Chosen) -> None:
 
     errors, doing = Console(stderr=True), "Asking"
     chosen = chosen_planner(planner, llm).name
-    with open_model(*llm) as model, errors.status(doing) as status, kept_out_of_the_log(errors.is_terminal):
+    with open_model(*llm) as model, errors.status(doing) as status, kept_out_of_the_log(is_rewritten(errors)):
         report = check(
             model,
             lesson(model, llm, chosen),
@@ -58,10 +57,7 @@ def check(planner: Planner = "", *, llm: Chosen) -> None:
             show=lambda words: status.update(words or doing),
             tell=lambda words: errors.print(words, style="dim", markup=False, highlight=False, soft_wrap=True),
         )
-    table = Table("what", "is")
-    for what, value in report.facts.items():
-        table.add_row(Text(what), Text(value))  # Text: a model's words may look like rich markup
-    Console().print(table)
+    print_table(("what", "is"), report.facts.items())
     for problem in report.problems:
         say(f"! {problem}", "yellow")
     for one in report.advice:

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from reactree_ros.cli.opening import open_map, open_memory, progress, say
 from reactree_ros.cli.options import memory_option
+from reactree_ros.cli.output import print_table
 from reactree_ros.errors import UserError
 from reactree_ros.memory.spec import NamedMemory
 
@@ -27,7 +26,7 @@ House = Annotated[str, typer.Option(help="Which of the file's houses; by default
 Name = Annotated[str, typer.Argument(help="A thing by its name, or all of a word.")]
 
 
-@app.command("import")
+@app.command("import", epilog="reactree memory import experiences.jsonl --memory household.db")
 def memory_import(
     source: Annotated[Path, typer.Argument(help="JSON lines in the recordings' format.")],
     memory: Memory,
@@ -55,7 +54,7 @@ def memory_import(
     )
 
 
-@app.command("export")
+@app.command("export", epilog="reactree memory export experiences.jsonl --memory household.db")
 def memory_export(out: Annotated[Path, typer.Argument(help="A file that ends in .jsonl.")], memory: Memory) -> None:
     """Export a whole memory in the recordings' format."""
     from reactree_ros.memory.recorded import export_experiences
@@ -66,7 +65,7 @@ def memory_export(out: Annotated[Path, typer.Argument(help="A file that ends in 
     say(f"{count} experiences written to {out}")
 
 
-@app.command("show")
+@app.command("show", epilog="reactree memory show --memory household.db")
 def memory_show(memory: Memory) -> None:
     """Show the contents of a memory."""
     memory.check_exists()
@@ -80,13 +79,10 @@ def memory_show(memory: Memory) -> None:
         **{f"ended in {end.value}": number for end, number in counts.by_end.items()},
         **{f"of {name}": number for name, number in counts.by_task_name.items()},
     }
-    table = Table("what", "number")
-    for what, number in rows.items():
-        table.add_row(what, str(number))
-    Console().print(table)
+    print_table(("what", "number"), ((what, str(number)) for what, number in rows.items()))
 
 
-@app.command("search")
+@app.command("search", epilog='reactree memory search "find and pick up the apple" --memory household.db')
 def memory_search(
     text: Annotated[str, typer.Argument(help="A subgoal.")],
     memory: Memory,
@@ -96,10 +92,8 @@ def memory_search(
     memory.check_exists()
     with open_memory(memory) as episodic:
         found = episodic.search(text, k)
-    table = Table("similarity", "end", "task", "subgoal")
-    for similarity, one in found:
-        table.add_row(f"{similarity:.3f}", one.end.value, f"{one.task_id} {one.task_name}", one.subgoal)
-    Console().print(table)
+    rows = ((f"{alike:.3f}", one.end.value, f"{one.task_id} {one.task_name}", one.subgoal) for alike, one in found)
+    print_table(("similarity", "end", "task", "subgoal"), rows)
 
 
 # ---------------------------------------------------------------------- the map of a house
@@ -118,22 +112,22 @@ def _opened(file: Path, house: str) -> HouseMap:
     return open_map(file, house or next(iter(houses), ""))
 
 
-@maps.command("list")
+@maps.command("list", epilog="reactree memory map list home.map")
 def map_list(file: File, house: House = "") -> None:
     """List the things: where each is taken to be, how sure that is, and how long such things stay where they are."""
     from reactree_ros.memory.house_map import ago
 
     with _opened(file, house) as kept:
         beliefs, stays = kept.beliefs(), kept.stays()
-    table = Table("name", "place", "room", "sure", "seen", "such things stay")
+    rows = []
     for one in beliefs:
         at = one.spot.place
         stay = ago(stays[one.thing.word]).removesuffix(" ago").replace("just now", "under a minute")
-        table.add_row(one.thing.name, at.name, at.room, f"{one.sure:.0%}", ago(one.age), stay)
-    Console().print(table)
+        rows.append((one.thing.name, at.name, at.room, f"{one.sure:.0%}", ago(one.age), stay))
+    print_table(("name", "place", "room", "sure", "seen", "such things stay"), rows)
 
 
-@maps.command("show")
+@maps.command("show", epilog="reactree memory map show apple home.map")
 def map_show(name: Name, file: File, house: House = "") -> None:
     """Show where a thing, or things of a word, may be, and every place where each was found or looked for in vain."""
     from reactree_ros.memory.house_map import ago
@@ -155,7 +149,7 @@ def map_show(name: Name, file: File, house: House = "") -> None:
         say(f"  {_at(place)}: {sure:.0%}")
 
 
-@maps.command("forget")
+@maps.command("forget", epilog="reactree memory map forget apple home.map")
 def map_forget(name: Name, file: File, house: House = "") -> None:
     """Forget a thing, or all things of a word."""
     with _opened(file, house) as kept:
@@ -165,7 +159,7 @@ def map_forget(name: Name, file: File, house: House = "") -> None:
     say(f"{count} forgotten")
 
 
-@maps.command("export")
+@maps.command("export", epilog="reactree memory map export things.jsonl home.map")
 def map_export(
     out: Annotated[Path, typer.Argument(help="A file of JSON lines, one a thing.")], file: File, house: House = ""
 ) -> None:
@@ -178,7 +172,7 @@ def map_export(
     say(f"{len(lines)} things written to {out}")
 
 
-@maps.command("import")
+@maps.command("import", epilog="reactree memory map import things.jsonl home.map")
 def map_import(
     source: Annotated[Path, typer.Argument(help="JSON lines, as `reactree memory map export` writes them.")],
     file: File,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING
 import typer
 from rich.console import Console
 from rich.progress import Progress
+from rich.status import Status
 
 from reactree_ros.agent.text import in_one_line
 from reactree_ros.cli import ASKED
@@ -41,6 +44,8 @@ if TYPE_CHECKING:
     from reactree_ros.world.spec import Place
 
 
+#: Seconds after which a wait is told of: who waits longer without a word thinks that it hangs.
+PROMPT = 0.5
 #: The planner if none is named, and the language model was trained for none in particular.
 DEFAULT_PLANNER = "reactree_wm"
 
@@ -65,17 +70,41 @@ def agreed(shown: str, question: str) -> bool | None:
     return typer.confirm(question, default=False, err=True)
 
 
+def is_rewritten(console: Console) -> bool:
+    """Return whether a line that was printed can be written over."""
+    return console.is_terminal and not console.is_dumb_terminal
+
+
+@contextmanager
+def waiting(doing: str) -> Iterator[Status]:
+    """Say what is waited for: in a line that is written over, or once, if that cannot be and the wait is long."""
+    console = Console(stderr=True)
+    soon = threading.Timer(PROMPT, say, (doing,), {"err": True})
+    soon.daemon = True
+    if not is_rewritten(console):
+        soon.start()
+    try:
+        with console.status(doing) as status:
+            yield status
+    finally:
+        soon.cancel()
+
+
 @contextmanager
 def open_model(spec: ModelSpec, settings: Settings) -> Iterator[LanguageModel]:
-    """Make a language model and wait until it is ready; Ctrl-C ends the wait."""
+    """Make a language model and wait until it is ready; Ctrl-C ends the wait.
+
+    When a slow one is ready, its name and file are said.
+    """
     from reactree_ros.llm.port import LanguageModelError, NoAnswerInTime
     from reactree_ros.llm.spec import make_model
     from reactree_ros.llm.waiting import kept_out_of_the_log, shown_while
 
-    model = make_model(spec, settings)
-    console, doing = Console(stderr=True), "Getting the language model ready"
+    doing = f"Getting the language model '{spec.name}' ready"
+    begun, model = time.monotonic(), None
     try:
-        with console.status(doing) as status, kept_out_of_the_log(console.is_terminal):
+        with waiting(doing) as status, kept_out_of_the_log(is_rewritten(status.console)):
+            model = make_model(spec, settings)
             ready = model.ready()
             shown_while(ready, model, lambda words: status.update(f"{doing}: {words}" if words else doing))
             try:
@@ -84,11 +113,20 @@ def open_model(spec: ModelSpec, settings: Settings) -> Iterator[LanguageModel]:
                 raise UserError(
                     f"{error}, so nothing was asked of it; if it is only slow, raise request_timeout"
                 ) from error
+        if (seconds := time.monotonic() - begun) > PROMPT:
+            say(f"{in_one_line(_called(model, spec))} is ready after {seconds:.1f} s", "dim", err=True)
         yield model
     except LanguageModelError as error:
         raise UserError(str(error)) from error
     finally:
-        model.close()
+        if model is not None:
+            model.close()
+
+
+def _called(model: LanguageModel, spec: ModelSpec) -> str:
+    status = model.status()
+    name, where = status.get("engine", f"'{spec.name}'"), status.get("model", "")
+    return f"{name.removesuffix(Path(where).name)}{where}" if where and name.endswith(Path(where).name) else name
 
 
 def chosen_planner(named: str, llm: Chosen) -> Planner:
@@ -108,7 +146,7 @@ def chosen_planner(named: str, llm: Chosen) -> Planner:
 
 @contextmanager
 def open_memory(memory: NamedMemory) -> Iterator[EpisodicMemory]:
-    with Console(stderr=True).status("Getting the memory ready"):
+    with waiting("Getting the memory ready"):
         memory.prepare()
     with memory.open() as episodic:
         yield episodic
@@ -123,7 +161,7 @@ def open_map(path: Path, house: str) -> HouseMap:
 @contextmanager
 def progress(title: str, *, quiet: bool = False) -> Iterator[Callable[[float], None]]:
     console = Console(stderr=True, quiet=quiet)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Progress(console=console, transient=True, disable=not is_rewritten(console)) as bar:
         task = bar.add_task(title, total=1.0)
         yield lambda share: bar.update(task, completed=share)
 

@@ -17,7 +17,7 @@ import functools
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Generic, NamedTuple, TypeVar, get_origin
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar, cast, get_args, get_origin
 
 import typer
 from pydantic.fields import FieldInfo
@@ -97,7 +97,9 @@ def takes(**groups: Options) -> Callable[[Callable[..., None]], Callable[..., No
         context = inspect.Parameter("ctx", keyword, annotation=typer.Context)
         of_groups = [one for group in groups for one in taken[group]]
         first = [one for one in of_groups if one.default is one.empty]  # arguments: what the others are about
-        parameters = [*first, *own, *(one for one in of_groups if one not in first), context]
+        leading = [one for one in of_groups if one not in first and panel_of(one) is None]
+        rest = [one for one in of_groups if one not in [*first, *leading]]
+        parameters = [*first, *leading, *own, *rest, context]
         called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         called.own_only = {  # type: ignore[attr-defined]
             one.name for group in groups if groups[group].own_only for one in taken[group]
@@ -106,6 +108,11 @@ def takes(**groups: Options) -> Callable[[Callable[..., None]], Callable[..., No
         return called
 
     return extend
+
+
+def panel_of(parameter: inspect.Parameter) -> str | None:
+    (info,) = get_args(parameter.annotation)[1:]
+    return cast("str | None", info.rich_help_panel)
 
 
 def options_from(source: str, ctx: typer.Context, names: Iterable[str]) -> set[str]:
@@ -117,7 +124,7 @@ def _plain(value: Any) -> Any:
 
 
 def option(
-    name: str, kind: Any, help: str, *, panel: str, shown: str | None = None, **others: Any
+    name: str, kind: Any, help: str, *, panel: str | None, shown: str | None = None, **others: Any
 ) -> inspect.Parameter:
     info = typer.Option(help=help, rich_help_panel=panel, show_default=shown or False, **others)
     annotation = Annotated[kind | None, info]
@@ -129,7 +136,8 @@ def _setting(name: str, field: FieldInfo, panel: str) -> inspect.Parameter:
     if kind in (int, float):
         limits = {"min": _bound(field, "ge"), "max": _bound(field, "le")}
         bounds = {side: kind(limit) for side, limit in limits.items() if limit is not None}
-    return option(name, kind, str(field.description), panel=panel, shown=default_text(field), **bounds)
+    said = str(field.description)
+    return option(name, kind, f"{said[:1].upper()}{said[1:]}.", panel=panel, shown=_default(field), **bounds)
 
 
 def _kind(name: str, field: FieldInfo) -> Any:
@@ -155,6 +163,12 @@ def allowed_text(field: FieldInfo) -> str:
 
 
 def default_text(field: FieldInfo) -> str:
+    """Return a setting's default; of an empty one, the word under which the description says what it means."""
+    words = (one for one in ("auto", "empty") if f"{one}:" in (field.description or ""))
+    return _default(field) or next(words, "none")
+
+
+def _default(field: FieldInfo) -> str:
     default = _plain(field.get_default(call_default_factory=True))
     if isinstance(default, bool):
         return str(default).lower()
@@ -163,14 +177,14 @@ def default_text(field: FieldInfo) -> str:
 
 def memory_option(help: str, *names: str) -> Any:
     """Return typer's option that names an episodic memory, as :func:`~reactree_ros.memory.spec.memory` reads it."""
-    others = "a file, or STORE:SETTING=VALUE:…, see `reactree list memories`"
-    return typer.Option(*names, help=f"{help} It is {others}.", parser=memory, metavar="MEMORY")
+    named = "MEMORY is a file, or STORE:SETTING=VALUE:…, see `reactree list memories`."
+    return typer.Option(*names, help=f"{help} {named}", parser=memory, metavar="MEMORY")
 
 
 def vision_option(more: str = "Without, none is asked.") -> Any:
     help = (
         "A language model that is asked about pictures, for planners and models that see none: it says what is on "
-        f"them, and whether a skill was done. {more} It is NAME:SETTING=VALUE:…, see `reactree list models`."
+        f"them, and whether a skill was done. {more} MODEL is NAME:SETTING=VALUE:…, see `reactree list models`."
     )
     return typer.Option(help=help, parser=lambda text: Chosen(*named_model(text)), metavar="MODEL")
 
@@ -193,8 +207,8 @@ class FromSettings(Options, Generic[S]):
         own = [name for name in fields if self._own is None or name in self._own]
         found = [_setting(name, fields[name], self._panel) for name in own]
         if len(own) < len(fields):
-            help = "Another option of a run, NAME=VALUE, see `reactree list options`; may be given several times."
-            found.append(option("option", list[str], help, panel=self._panel))
+            help = "Another option of a run, see `reactree list options`; may be given several times."
+            found.append(option("option", list[str], help, panel=self._panel, metavar="NAME=VALUE"))
         return found
 
     def read(self, given: Mapping[str, Any]) -> S:
@@ -237,18 +251,22 @@ class Named(Options):
         for spec in self._registry:
             for flag in spec.flags:
                 flags.setdefault(flag, {})[spec.name] = spec.settings.model_fields[flag]
-        help = f"The {kind}: {', '.join(self._registry.names)}; `reactree list` says more."
-        complete = names_of(self._registry)
-        found = [option(self._name, str, help, panel=panel, shown=self._default, autocompletion=complete)]
+        help = f"The {kind}: {', '.join(self._registry.names)}; see `reactree list`."
+        more: dict[str, Any] = {"metavar": "NAME", "autocompletion": names_of(self._registry)}
+        found = [option(self._name, str, help, panel=None, shown=self._default, **more)]
         for flag, fields in flags.items():
             named: dict[str, list[str]] = {}
             for name, field in fields.items():
                 named.setdefault(field.description or "", []).append(name)
-            help = "; ".join(f"{', '.join(names)}: {text}" for text, names in named.items())
+            help = "; ".join(f"{self._in_short(names)}: {text}" for text, names in named.items())
             kinds = {_kind(flag, field) for field in fields.values()}
             found.append(option(flag, kinds.pop() if len(kinds) == 1 else str, help, panel=panel))
-        help = "A setting, NAME=VALUE, see `reactree list`; may be given several times."
-        return [*found, option(self._other, list[str], help, panel=panel)]
+        help = f"Another setting of the {kind}, see `reactree list`; may be given several times."
+        return [*found, option(self._other, list[str], help, panel=panel, metavar="NAME=VALUE")]
+
+    def _in_short(self, names: Sequence[str]) -> str:
+        others = [name for name in self._registry.names if name not in names]
+        return ", ".join(names) if len(names) <= len(others) else f"all but {', '.join(others)}" if others else "all"
 
     def with_defaults(self, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
         """Add the user's defaults, unless another one is named by hand: its settings are not those of the file's."""
@@ -322,10 +340,11 @@ class WorldAgain(Options):
 
     def parameters(self) -> list[inspect.Parameter]:
         help = (
-            "A setting of the record's world or task suite, NAME=VALUE; may be given several times. A record alone "
-            "decides nothing that starts, opens, loads or sends something."
+            "A setting of the record's world or task suite; may be given several times. A record alone decides nothing "
+            "that starts, opens, loads or sends something."
         )
-        return [option("world_option", list[str], help, panel=WORLDS.kind.capitalize())]
+        panel = WORLDS.kind.capitalize()
+        return [option("world_option", list[str], help, panel=panel, metavar="NAME=VALUE")]
 
     def read(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         return dict(named_value(text, "--world-option") for text in given.get("world_option", ()))

@@ -57,7 +57,7 @@ PATIENCE = 30.0
 _SHOWN = 500
 
 
-@resume_app.command()
+@resume_app.command(epilog="reactree resume run.jsonl --max-decisions 100 --save rest.jsonl")
 @takes(world_option=WorldAgain(), llm=ModelAgain(), more=MORE)
 def resume(
     run: Annotated[Path, typer.Argument(help="The record of a run that was killed, canceled or out of its budget.")],
@@ -200,7 +200,10 @@ app = typer.Typer(
 )
 
 
-@app.command()
+@app.command(
+    epilog='reactree record fork run.jsonl --at 9 --say "Act: go to kitchen 1" --save other.jsonl\n'
+    "reactree record fork run.jsonl --at 9 --planner react_wm"
+)
 @takes(world_option=WorldAgain(), llm=ModelAgain())
 def fork(
     run: Annotated[Path, typer.Argument(help="The record of a run.")],
@@ -237,7 +240,7 @@ def fork(
         raise typer.Exit(NOT_ACHIEVED)
 
 
-@app.command()
+@app.command(epilog="reactree record replay run.jsonl")
 def replay(
     runs: Annotated[
         list[Path], typer.Argument(help="Records of runs, or folders of them; `reactree run --save` writes one.")
@@ -291,7 +294,10 @@ class Layout(str, enum.Enum):
     CHAT = "chat"
 
 
-@app.command()
+@app.command(
+    epilog="reactree record export run.jsonl --as markdown --out run.md\n"
+    "reactree record export my_bench/runs --as sft --achieved --out train.jsonl"
+)
 def export(
     runs: Annotated[list[Path], typer.Argument(help="Records of runs, or folders of them.")],
     out: Annotated[Path, typer.Option(help="The new file (.jsonl) or folder.")],

@@ -44,7 +44,7 @@ def _kept(memory: NamedMemory) -> Kept:
     return Kept(memory.open())
 
 
-@app.command("list")
+@app.command("list", epilog="reactree routine list --memory household.db")
 def routine_list(memory: Memory) -> None:
     """List the routines: what each is for, and what came of it."""
     from reactree_ros.routine.fitting import is_trusted
@@ -62,7 +62,7 @@ def routine_list(memory: Memory) -> None:
         _say("there are none yet")
 
 
-@app.command("show")
+@app.command("show", epilog="reactree routine show put-1-thing-on-the-place --memory household.db")
 def routine_show(
     name: Name,
     memory: Memory,
@@ -85,7 +85,7 @@ def routine_show(
         _say(line)
 
 
-@app.command("edit")
+@app.command("edit", epilog="reactree routine edit put-1-thing-on-the-place --memory household.db")
 def routine_edit(
     name: Name,
     memory: Memory,
@@ -110,7 +110,7 @@ def routine_edit(
     _say(f"{routine.name}: version {routine.version} is kept in {memory}")
 
 
-@app.command("remove")
+@app.command("remove", epilog="reactree routine remove put-1-thing-on-the-place --memory household.db")
 def routine_remove(name: Name, memory: Memory) -> None:
     """Remove a routine."""
     kept = _kept(memory)
@@ -119,7 +119,7 @@ def routine_remove(name: Name, memory: Memory) -> None:
     _say(f"{name} is removed from {memory}")
 
 
-@app.command("keep")
+@app.command("keep", epilog="reactree routine keep run.jsonl --memory household.db")
 def routine_keep(
     run: Annotated[Path, typer.Argument(help="The record of a run that ended as you wanted it.")],
     memory: Memory,

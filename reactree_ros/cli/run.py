@@ -36,6 +36,7 @@ Planner = Annotated[
     str,
     typer.Option(
         help=f"{WHO_PLANS} Empty: the one that the language model was trained for, or reactree_wm.",
+        metavar="NAME",
         autocompletion=complete_planner,
     ),
 ]
@@ -57,13 +58,13 @@ def run(
             f"An episodic memory: examples come from it, and a run that reaches its goal is added. {UNNAMED}"
         ),
     ] = None,
-    vision: Annotated[Chosen | None, vision_option()] = None,
-    house_map: KeptMap = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     save: Annotated[Path | None, typer.Option(help="Write the run's record into this new file as it happens.")] = None,
-    policy: PolicyFile = None,
     view: Annotated[bool, typer.Option("--view", help="Show the run on a page, where it can be steered.")] = False,
     paused: Annotated[bool, typer.Option("--paused", help="With --view: wait before the first decision.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    house_map: KeptMap = None,
+    policy: PolicyFile = None,
+    vision: Annotated[Chosen | None, vision_option()] = None,
     *,
     world: Chosen,
     llm: Chosen,
@@ -71,8 +72,8 @@ def run(
 ) -> None:
     """Carry out an instruction in a household.
 
-    Exit code 0 if the goal was reached, or is claimed as a whole and nothing could check it; else 1. 2: bad usage or
-    input.
+    Exit code 0: the goal was reached, or is claimed as a whole and nothing could check it. 1: it was not reached.
+    2: bad usage or input.
     """
     from reactree_ros.episode.assembly import assemble
     from reactree_ros.episode.run_spec import RunSpec, Selection
@@ -122,4 +123,8 @@ def command_in(world: Options, llm: str | None = None) -> Callable[..., None]:
     return takes(world=world, llm=NamedModel(default=llm), options=RunOptionsGiven())(run)
 
 
-app.command()(command_in(Named(WORLDS, "world")))
+app.command(
+    epilog='reactree run "Put 1 pudding and 1 apple on the coffee table" --llm small\n'
+    'reactree run "Put the book on the bed" --house villa --view\n'
+    'reactree run "Put the book on the bed" --llm openai --base-url http://gpu-machine:8000/v1 --save run.jsonl'
+)(command_in(Named(WORLDS, "world")))

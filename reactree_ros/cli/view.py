@@ -23,7 +23,7 @@ Host = Annotated[str, typer.Option(help="The interface; any other than the loopb
 Port = Annotated[int, typer.Option(min=0, max=65535, help="The port; 0: a free one.")]
 
 
-@app.command()
+@app.command(epilog="reactree view run.jsonl")
 def view(
     path: Annotated[
         Path | None,

@@ -10,7 +10,6 @@ import importlib.util
 import json
 import os
 import platform
-import re
 import shutil
 import signal
 import subprocess
@@ -36,6 +35,7 @@ from reactree_ros.plugins.installation import (
     install_line,
     install_requirements,
     lacking,
+    name_of,
     numbers,
 )
 
@@ -164,18 +164,18 @@ def installed_extras() -> Iterator[Diagnosis]:
         if not lacked:
             yield Diagnosis(name, RIGHT, "installed")
             continue
-        parts = (
-            f"{one} ({found} is installed)" if found else re.split(r"[<>=!~\[]", one, maxsplit=1)[0]
-            for one, found in lacked.items()
-        )
+        parts = (f"{one} ({found} is installed)" if found else name_of(one) for one, found in lacked.items())
         level = WRONG if all(lacked.values()) else NOTE  # wrong: all are there, but not in fitting versions
         yield Diagnosis(name, level, f"lacks {', '.join(parts)}", install_requirements(*lacked))
 
 
 def plug_ins() -> Iterator[Diagnosis]:
     registries = list(REGISTRIES)
-    found = [f"{registry.kind} '{name}' of {by}" for registry in registries for name, by in registry.brought.items()]
-    yield Diagnosis("plug-ins", RIGHT if found else NOTE, ", ".join(found) or "none")
+    found: dict[str, list[str]] = {}
+    for registry in registries:
+        for name, by in registry.brought.items():
+            found.setdefault(by, []).append(f"{registry.kind} '{name}'")
+    yield from (Diagnosis(by, RIGHT, ", ".join(things)) for by, things in found.items())
     problems = [problem for registry in registries for problem in registry.problems()]
     for problem in dict.fromkeys([*problems, *misspelt_groups()]):
         yield Diagnosis("plug-in", WRONG, problem, "repair, rename or uninstall it")
@@ -234,7 +234,7 @@ def surroundings() -> Iterator[Diagnosis]:
         yield Diagnosis("terminal", NOTE, state, remedy)
     else:
         yield Diagnosis("terminal", RIGHT, state)
-    encoding = sys.stdout.encoding or "none"
+    encoding = getattr(console.file, "encoding", None) or "none"  # sys.stdout is rich's own while it shows a status
     if encoding.lower().startswith("utf"):
         yield Diagnosis("encoding", RIGHT, encoding)
     else:

@@ -19,6 +19,8 @@ from pathlib import Path
 
 from reactree_ros.errors import UserError
 
+#: Begins a requirement that is installed without those of its own: one of an extra ``NAME-no-deps``.
+ALONE = "--no-deps "
 #: Folder of a ROS workspace's environment, within the workspace; `resource/virtual_environment.dsv` looks there.
 WORKSPACE_ENVIRONMENT = ".venv-ros"
 
@@ -35,17 +37,33 @@ def check_modules(what: str, extra: str, modules: Sequence[str]) -> None:
 
 
 def install_requirements(*requirements: str) -> str:
-    pip = f"-m pip install {' '.join(map(shlex.quote, requirements))}"
     environment = _environment()
     if environment is not None:
-        return f"{shlex.quote(str(environment))} {pip}"
-    python = shlex.quote(sys.executable)
+        return _pip_install(str(environment), requirements)
     if not _externally_managed():
-        return f"{python} {pip}"
+        return _pip_install(sys.executable, requirements)
     return (  # only ROS's own entries are on PYTHONPATH
-        f"{python} -m venv --system-site-packages {WORKSPACE_ENVIRONMENT} && "
-        f"{WORKSPACE_ENVIRONMENT}/bin/python {pip} in the folder of the ROS workspace; then build and source it again"
+        f"{shlex.quote(sys.executable)} -m venv --system-site-packages {WORKSPACE_ENVIRONMENT} && "
+        f"{_pip_install(f'{WORKSPACE_ENVIRONMENT}/bin/python', requirements)} in the folder of the ROS workspace; then "
+        "build and source it again"
     )
+
+
+def _pip_install(python: str, requirements: Sequence[str]) -> str:
+    together = [shlex.quote(one) for one in requirements if not one.startswith(ALONE)]
+    alone = [shlex.quote(one.removeprefix(ALONE)) for one in requirements if one.startswith(ALONE)]
+    parts = [*filter(None, [" ".join(together)]), *([f"{ALONE}{' '.join(alone)}"] if alone else [])]
+    return " && ".join(f"{shlex.quote(python)} -m pip install {part}" for part in parts)
+
+
+def name_of(requirement: str) -> str:
+    return re.split(r"[<>=!~\[]", requirement.removeprefix(ALONE), maxsplit=1)[0]
+
+
+def is_command(text: str) -> bool:
+    """Return whether a text is a line for a shell: of :func:`install_requirements`, or one of `reactree`."""
+    is_line = re.match(r"(\S+|'[^']+') -m pip install |reactree ", text) is not None
+    return is_line and not re.search("[,;:] | in the ", re.sub("\"[^\"]*\"|'[^']*'", "", text))
 
 
 def check_own_requirements() -> None:
@@ -68,7 +86,8 @@ def extras() -> list[str]:
     groups = [group for group in points.groups if group.startswith("reactree_ros.")]
     found = {point.dist for group in groups for point in points.select(group=group) if point.dist}
     others = sorted((one.name, name) for one in found for name in one.metadata.get_all("Provides-Extra") or [])
-    return own + [f"{one}[{name}]" for one, name in others if one != "reactree_ros"]
+    names = own + [f"{one}[{name}]" for one, name in others if one != "reactree_ros"]
+    return [name for name in names if not name.rstrip("]").endswith("-no-deps")]
 
 
 def lacking(extra: str) -> dict[str, str]:
@@ -88,8 +107,11 @@ def _requirements(extra: str) -> list[str]:
         extras = re.findall(r"""extra\s*==\s*["']([^"']+)""", marker)
         before = re.search(r"""python_version\s*<\s*["']([\d.]+)""", marker)
         is_for_this_python = before is None or list(sys.version_info[:2]) < numbers(before[1])
+        requirement = requirement.replace(" ", "").strip("()")
         if extras == ([chosen] if chosen else []) and is_for_this_python:
-            found |= dict.fromkeys(_whole(requirement.replace(" ", "").strip("()")))
+            found |= dict.fromkeys(_whole(requirement))
+        elif extras == [f"{chosen}-no-deps"]:
+            found[f"{ALONE}{requirement}"] = None
     return list(found) or [extra]
 
 
@@ -102,10 +124,9 @@ def _whole(requirement: str) -> list[str]:
 
 
 def _unfit(requirement: str) -> str | None:
-    name, _, _ = re.split(r"([<>=!~\[]|$)", requirement, maxsplit=1)
     least, below = re.search(r">=([\d.]+)", requirement), re.search(r"<([\d.]+)", requirement)
     try:
-        there = metadata.version(name)
+        there = metadata.version(name_of(requirement))
     except metadata.PackageNotFoundError:
         return ""
     too_old = least is not None and numbers(there) < numbers(least[1])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
@@ -11,13 +10,12 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Column, Table
-from rich.text import Text
 
 from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.commands import add_more, over_ros
 from reactree_ros.cli.opening import DEFAULT_PLANNER, chosen_planner, open_model, say
 from reactree_ros.cli.options import Chosen, FromSettings, Options, OtherModel, RunOptionsGiven, takes
+from reactree_ros.cli.output import print_diagnosis
 from reactree_ros.cli.run import Planner, command_in
 from reactree_ros.errors import UserError
 from reactree_ros.files.whole_file import write_whole
@@ -37,7 +35,10 @@ MAPS: Registry[Callable[..., dict[str, Any]]] = Registry(
 OPTIONS = {"robot": "pyrobosim", "regions": "nav2", "labels": "scene-graph"}
 
 
-@app.command("map")
+@app.command(
+    "map",
+    epilog="reactree robot map semantic_map.yaml\nreactree robot map graph.json --from scene-graph --out map.yaml",
+)
 def robot_map(
     source: Annotated[Path, typer.Argument(help="The file: a semantic map, or what one is made from.")],
     kind: Annotated[
@@ -94,7 +95,7 @@ def robot_map(
     console.print(f"{out or source}: {said}{verdict}", markup=False, highlight=False)
 
 
-@app.command("check")
+@app.command("check", epilog="reactree robot check robot.yaml --policy skill_policy.yaml")
 def robot_check(
     config: Annotated[Path, typer.Argument(help="The robot's configuration, a file like robot.yaml.")],
     patience: Annotated[float, typer.Option(min=0.1, help="Longest wait for whatever should be there, in s.")] = 5.0,
@@ -114,10 +115,8 @@ def robot_check(
         found = check_files(config, policy=policy)
     else:
         found = there.check_robot(config, policy=policy, patience=patience, namespace=namespace, args=[])
-    table = Table(*(Column(name, overflow="fold") for name in ("what", "", "found", "how to mend it")), box=None)
     for one in found:
-        table.add_row(*(Text(text) for text in (one.what, one.level.value, one.said, one.remedy)))
-    Console(soft_wrap=not sys.stdout.isatty()).print(table)
+        print_diagnosis(one)
     wrong = sum(one.level is Level.WRONG for one in found)
     typer.echo(f"{wrong} of {len(found)} wrong" if wrong else "nothing is wrong")
     raise typer.Exit(NOT_ACHIEVED if wrong else 0)
@@ -141,10 +140,11 @@ app.command(
     "try",
     help="Carry out an instruction in a world made of a robot's declarations, without ROS.\n\nSkills need what they "
     "require, and have their effects. You decide, unless --llm names what does. Exit codes: see `reactree run`.",
+    epilog='reactree robot try robot.yaml "Bring the pills to Anna" --condition people=false --view',
 )(command_in(_Tried(), "person"))
 
 
-@app.command("examples")
+@app.command("examples", epilog="reactree robot examples robot.yaml tasks.yaml examples.jsonl")
 @takes(llm=OtherModel(), options=RunOptionsGiven())
 def robot_examples(
     robot: Annotated[str, typer.Argument(help="The robot's configuration, a file like robot.yaml.")],
@@ -175,7 +175,7 @@ def robot_examples(
     raise typer.Exit(NOT_ACHIEVED if missed else 0)
 
 
-@app.command()
+@app.command(epilog="reactree robot answer")
 def answer(
     planner_node: Annotated[
         str,

@@ -31,6 +31,8 @@ from reactree_ros.world.port import Outcome
 
 #: How often the live tree is drawn, a second.
 FRAMES = 8
+#: Seconds for a decision from which on a run's pace is shown.
+SLOW = 0.5
 #: Of what is said or seen, no more characters are printed; the record has all of it.
 LONGEST = 2000
 #: Levels by which a line of the tree is indented at most; what is deeper says how deep.
@@ -131,12 +133,15 @@ class Terminal:
             held = [Text(f"it holds: {_cut(moment.held)}", style="yellow", no_wrap=True)] if moment.held else []
             words = words_of(self._model.waits_for()) if self._model else ""
             waits = [Text(words, style="yellow", no_wrap=True)] if words else []
-            seconds = moment.time + self._clock() - self._came
+            seconds = moment.time + (self._clock() - self._came)
             counts, limits = {"decisions": moment.decisions, "steps": moment.steps}, moment.run.get("limits", {})
             budgets = [f"{count} of {limits.get(name, '?')} {name}" for name, count in counts.items()]
-            budgets.append(f"{seconds:.1f} s")
+            pace = moment.time / max(1, moment.decisions)
+            budgets.append(f"{seconds:.1f} s{f' ({pace:.1f} a decision)' if pace >= SLOW else ''}")
             if tokens := moment.prompt_tokens:
                 budgets.append(f"{tokens} prompt tokens ({moment.cached_tokens / tokens:.0%} cached)")
+            while len(", ".join(budgets)) > self._console.width and len(budgets) > len(counts) + 1:
+                budgets.pop()
             last = Text(", ".join(budgets), style="bold", no_wrap=True, overflow="ellipsis")
             return Group("", *rows, *held, *waits, last)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Cli
+from command_line import Cli, OnATerminal, without_styles
 from llm.asked import decide
 from openai_peer import Exchange, Peer, fails
 from small_questions import options, understood
@@ -22,7 +22,7 @@ from reactree_ros.cli.options import OWN_OPTIONS, kinds
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.tasks import load_tasks
 from reactree_ros.plugins import Registry, Spec
-from reactree_ros.plugins.installation import install_line
+from reactree_ros.plugins.installation import install_line, lacking
 from reactree_ros.record.reader import read_record
 from reactree_ros.tree.options import RunOptions
 
@@ -244,53 +244,58 @@ def read_events(path: Path, kind: str) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("registry", kinds().values(), ids=lambda one: one.kind)
-def test_list_of_a_kind_says_each_with_its_settings(
-    cli: Cli, registry: Registry[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "300")
+def test_list_of_a_kind_says_each_with_its_settings(cli: Cli, registry: Registry[Any]) -> None:
     listed = cli("list", next(kind for kind, one in kinds().items() if one is registry)).out
     for spec in registry:
-        _, _, said = listed.partition(f"\n{spec.name}")
-        assert all(f"│ {one} " in said for one in spec.settings.model_fields)
+        lines = [line.split("\t") for line in listed.splitlines() if re.match(f"{spec.name}[,\t]", line)]
+        assert [line[1] for line in lines] == [spec.summary, *spec.settings.model_fields]
+        assert [line for line in lines[1:] if len(line) != 5 or not (line[2] and line[4])] == []  # none is blank
 
 
-def test_list_is_a_line_for_each_that_can_be_named(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "300")
+def test_list_is_a_line_for_each_that_can_be_named(cli: Cli) -> None:
     lines = cli("list").out.splitlines()
-    specs = [spec for registry in kinds().values() for spec in registry]
-    assert len(lines) == len(specs) + len(kinds()) + 1
-    for spec in specs:
-        assert any(line.split()[0].rstrip(",") == spec.name and spec.summary in line for line in lines)
+    specs = [(kind, spec) for kind, registry in kinds().items() for spec in registry]
+    assert len(lines) == len(specs)
+    for line, (kind, spec) in zip(lines, specs, strict=True):
+        listed, names, summary = line.split("\t")
+        assert (listed, names.split(",")[0], summary) == (kind, spec.name, spec.summary)
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+@pytest.mark.parametrize("kind", [None, *kinds()])
+def test_on_a_terminal_no_list_is_cut_or_wider(kind: str | None, columns: int, on_a_terminal: OnATerminal) -> None:
+    told = without_styles(on_a_terminal("list", *filter(None, [kind]), columns=columns))
+    assert [line for line in told.splitlines() if len(line) > columns and " " in line.strip()] == []
+    words, said = " ".join(told.split()), []
+    for spec in kinds()[kind] if kind else [one for registry in kinds().values() for one in registry]:
+        said += [spec.summary, *(field.description for field in spec.settings.model_fields.values() if kind)]
+    assert [one for one in said if one not in words] == []
 
 
 @pytest.mark.slow
-def test_list_says_the_settings_of_what_is_named(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
+def test_list_says_the_settings_of_what_is_named(cli: Cli) -> None:
     for kind, registry in kinds().items():
-        of_kind = " ".join(cli("list", kind).out.split())
+        of_kind = cli("list", kind).out
         for spec in registry:
-            one = " ".join(cli("list", spec.name).out.split())
-            for out in (of_kind, one):
-                assert f"{spec.name}: " in out or f"{spec.name}, {spec.name}_wm: " in out
-                assert not spec.extra or f"({install_line(spec.extra)})" in out
-                assert all(name in out for name in spec.settings.model_fields)
+            one = cli("list", spec.name).out
+            assert one in of_kind or len([found for found in kinds().values() if spec.name in found.names]) > 1
+            assert not spec.extra or (install_line(spec.extra) in one) == bool(lacking(spec.extra))
     out = "".join(cli("list", kind).out for kind in ("planners", "models", "suites"))
-    for text in ("control_flow │ all │ all, seq+fb, seq │", "top_p │ 0.95 │ > 0, ≤ 1 │", "houses │ 10 │ ≥ 1 │"):
-        assert text in " ".join(out.split())
+    for text in ("\tcontrol_flow\tall\tall, seq+fb, seq\t", "\ttop_p\t0.95\t> 0, ≤ 1\t", "\thouses\t10\t≥ 1\t"):
+        assert text in out
+    assert "\nopenai\tchat\tauto\t" in out
+    assert "\nopenai\tbase_url\tempty\t" in out
 
 
-def test_few_options_of_a_run_have_a_name_of_their_own_and_all_can_be_given(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
-    shown = "".join(cli("list", "options").out.split())
+def test_few_options_of_a_run_have_a_name_of_their_own_and_all_can_be_given(cli: Cli) -> None:
+    shown = cli("list", "options").out
     for name, field in RunOptions.model_fields.items():
         assert field.description
-        assert f"│{name}│" in shown
+        assert f"\nrun\t{name}\t" in shown
     of_plug_ins = {"--beds"}
-    options = set(re.findall(r"^│ +(--[a-z-]+)", cli("run", "--help").out, re.MULTILINE)) - of_plug_ins
-    assert len(options) <= 25
-    assert {f"--{name.replace('_', '-')}" for name in OWN_OPTIONS} | {"--option", "--help"} <= options
+    options = set(re.findall(r"^ +(--[a-z-]+)", cli("run", "--help").out, re.MULTILINE)) - of_plug_ins
+    assert len(options) <= 24
+    assert {f"--{name.replace('_', '-')}" for name in OWN_OPTIONS} | {"--option"} <= options
 
 
 def test_an_option_of_a_run_is_given_by_name(cli: Cli) -> None:
@@ -311,7 +316,7 @@ def test_a_run_that_reached_its_goal_is_remembered_and_gives_examples(cli: Cli, 
     memory, saved = tmp_path / "memory.db", tmp_path / "saved"
     first = cli("run", INSTRUCTION, "--memory", memory, "--json").json
     shown = cli("memory", "show", "--memory", memory).out
-    assert f"experiences │ {first['agent_nodes']} " in " ".join(shown.split())
+    assert f"experiences\t{first['agent_nodes']}\n" in shown
     assert cli("run", "Sing a song", "--memory", memory, "--json").code == 1
     assert cli("memory", "show", "--memory", memory).out == shown
     found = cli("memory", "search", "find and pick up the pudding", "--memory", memory, "-k", 2).out

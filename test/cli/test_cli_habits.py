@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Cli
+from command_line import Cli, OnATerminal
 
 import reactree_ros
 from reactree_lab.bench.spec import SUITES
 from reactree_lab.bench.suites import GENERATED
-from reactree_ros.cli import NOBODY_READS
+from reactree_ros.cli import NOBODY_READS, every_command
 from reactree_ros.llm.spec import MODELS
 from reactree_ros.memory.house_map import HouseMap, Place
 from reactree_ros.planners.spec import planner_names
@@ -139,40 +139,58 @@ def test_the_script_that_is_shown_completes_in_bash(command: Path, tmp_path: Pat
 
 # ---------------------------------------------------------------------- colours
 
-PRINTS = {"help": ["--help"], "run": ["run", INSTRUCTION], "error": ["run", "--llm", "nobody"]}
+#: A command of each kind that prints, in a folder with what :func:`made` puts there, and whether it has colours.
+PRINTS = {
+    "--help": True,
+    "memory --help": True,
+    **{f"{' '.join(path)} --help": True for path, _ in every_command()},
+    "--version": False,
+    "list": True,
+    "list worlds": True,
+    "list words": False,
+    "list options": True,
+    "list defaults run": False,
+    "doctor": True,
+    "doctor --all": True,
+    f"run '{INSTRUCTION}'": True,
+    f"run '{INSTRUCTION}' --json": True,
+    "run --llm nobody": True,
+    "run --no-such-option": True,
+    "no-such-command": True,
+    "record replay run.jsonl": True,
+    "record export run.jsonl --as markdown --out run.md": False,
+    "llm check --llm expert": True,
+    "memory show --memory mine.db": False,
+    "memory search apple --memory mine.db": True,
+    "memory map list home.map": False,
+    "routine list --memory mine.db": False,
+    "robot check no_such_robot.yaml": True,
+    "lab house --seed 1 --rooms 3 --tasks 1 --out house.json": False,
+}
 
 
-def on_a_terminal(*arguments: str, **more: str) -> str:
-    """Return what a command prints on a terminal."""
-    keyboard, terminal = pty.openpty()
-    with subprocess.Popen(
-        [*ME, *arguments], env=environment(**more), stdin=subprocess.DEVNULL, stdout=terminal, stderr=terminal
-    ) as process:
-        os.close(terminal)
-        told = b""
-        try:
-            while part := os.read(keyboard, 65536):
-                told += part
-        except OSError:  # on Linux, what was a terminal to nobody any more
-            pass
-        process.wait(timeout=120)
-    os.close(keyboard)
-    return told.decode(errors="replace")
+@pytest.fixture
+def made(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli("run", TASK, "--save", "run.jsonl", "--memory", "mine.db", "--map", "home.map").code == 0
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arguments", PRINTS.values(), ids=list(PRINTS))
-def test_colours_are_off_where_nobody_wants_them(arguments: list[str]) -> None:
-    assert COLOUR.search(on_a_terminal(*arguments)), "else this shows nothing"
-    assert not COLOUR.search(on_a_terminal(*arguments, NO_COLOR="1"))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("arguments", PRINTS.values(), ids=list(PRINTS))
-def test_what_is_piped_has_no_control_characters(arguments: list[str]) -> None:
-    run = ended([*ME, *arguments])
-    assert run.stdout + run.stderr
-    assert "\x1b" not in run.stdout + run.stderr
+@pytest.mark.parametrize(("line", "has_colours"), PRINTS.items(), ids=list(PRINTS))
+@pytest.mark.usefixtures("made")
+def test_no_command_has_colours_where_nobody_wants_them(
+    cli: Cli, line: str, has_colours: bool, on_a_terminal: OnATerminal
+) -> None:
+    words = shlex.split(line)
+    assert bool(COLOUR.search(on_a_terminal(*words))) is has_colours
+    Path("run.md").unlink(missing_ok=True)
+    assert not COLOUR.search(on_a_terminal(*words, NO_COLOR="1"))
+    Path("run.md").unlink(missing_ok=True)
+    assert "\x1b" not in on_a_terminal(*words, TERM="dumb")
+    Path("run.md").unlink(missing_ok=True)
+    piped = cli(*words)
+    assert piped.out + piped.err
+    assert "\x1b" not in piped.out + piped.err
 
 
 # ---------------------------------------------------------------------- pipes

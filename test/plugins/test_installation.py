@@ -25,14 +25,16 @@ EXTRAS = {spec.extra for registry in kinds().values() for spec in registry if sp
 
 
 def asked_for(line: str) -> list[Requirement]:
-    _, _, names = line.partition("-m pip install ")
-    return [Requirement(name) for name in shlex.split(names)]
+    _, *installed = line.split("-m pip install ")
+    named = [shlex.split(one.partition(" && ")[0].removeprefix("--no-deps ")) for one in installed]
+    return [Requirement(name) for names in named for name in names]
 
 
 def consists_of(extra: str) -> set[str]:
     owner, _, name = extra.rstrip("]").partition("[")
     asked = [Requirement(line) for line in metadata.requires(owner) or []]
-    of_it = [one for one in asked if one.marker is not None and f'extra == "{name}"' in str(one.marker)]
+    names = (f'extra == "{name}"', f'extra == "{name}-no-deps"')
+    of_it = [one for one in asked if one.marker is not None and str(one.marker).endswith(names)]
     ours = {f"{one.name}[{nested}]" for one in of_it if one.name in FOLDERS for nested in one.extras}
     return {one.name for one in of_it if one.name not in FOLDERS}.union(*map(consists_of, ours))
 

@@ -78,6 +78,18 @@ def test_the_tree_is_live_with_a_line_a_node_what_has_ended_folded_and_the_budge
     assert budgets == f"20 of 200 decisions, 12 of 200 steps, {last['t']:.1f} s"
 
 
+@pytest.mark.parametrize(("width", "said"), [(100, ", 9 prompt tokens (0% cached)"), (70, "")])
+def test_a_slow_run_shows_its_pace_and_no_count_is_cut(events: Sequence[Event], width: int, said: str) -> None:
+    console, last = screen(width=width), until(events, 20)[-1]
+    terminal = Terminal(console, clock=lambda: 7.0)
+    for event in until(events, 20):
+        terminal.take({**event, **({"t": 40.0} if event is last else {})})
+    moment = terminal._moment
+    moment.prompt_tokens, moment.cached_tokens = 9, 0
+    *_, budgets = drawn(terminal, console)
+    assert budgets == f"20 of 200 decisions, 12 of 200 steps, 40.0 s (2.0 a decision){said}"
+
+
 def test_a_tree_that_is_too_high_or_too_wide_is_cut_around_where_the_run_is(events: Sequence[Event]) -> None:
     console = screen(width=30, height=14)
     terminal = Terminal(console)

@@ -132,14 +132,14 @@ class LlamaEngine(OpenAIEngine):
         of_server = OpenAISettings(base_url=OWN_SERVER, dialect="llamacpp", retries=0, **options)
         super().__init__(of_server, key=served.key)
         self._served, self._is_known = served, is_known
-        self.name = f"llama.cpp with {served}"
+        self._called = self.name = f"llama.cpp with {Path(served.model).name}"
 
     async def open(self) -> None:
         if self._server is None:
             self._server = await asyncio.to_thread(self._start)
             self._connection.url = f"{self._server.listening_address}/v1"
         await super().open()
-        self.name = self._connection.name = f"llama.cpp with {self._served}"
+        self.name = self._connection.name = self._called
 
     def _start(self) -> Any:
         if not self._is_known:
@@ -153,7 +153,8 @@ class LlamaEngine(OpenAIEngine):
 
     def status(self) -> Mapping[str, str]:
         adapted = {"adapter": self._served.adapter} if self._served.adapter else {}
-        return {**super().status(), **adapted, "threads": str(self._served.threads), "runtime": "llama.cpp"}
+        own = {"model": self._served.model, **adapted}
+        return {**super().status(), **own, "threads": str(self._served.threads), "runtime": "llama.cpp"}
 
 
 class LlamaSettings(LlamaLimits, EngineSettings):

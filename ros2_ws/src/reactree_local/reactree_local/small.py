@@ -48,7 +48,7 @@ class SmallEngine(InProcessEngine):
     def __init__(self, model: str, *, threads: int = 1) -> None:
         super().__init__(model)
         self._threads = threads
-        self.name = f"small model in {model}"
+        self.name = f"small model {Path(model).name}"
 
     def load(self) -> Words:
         import llguidance
@@ -62,8 +62,8 @@ class SmallEngine(InProcessEngine):
         except Exception as error:  # any error of three libraries
             problem = " ".join(str(error).split())[:300]
             raise ServerUnavailable(
-                f"{self.name} cannot be loaded: {problem}; it must be a folder that `reactree lab train` made, "
-                f"with {GRAPH}, {WEIGHTS} and {TOKENIZER}"
+                f"small model in {folder} cannot be loaded: {problem}; it must be a folder that "
+                f"`reactree lab train` made, with {GRAPH}, {WEIGHTS} and {TOKENIZER}"
             ) from error
         return words
 

@@ -39,7 +39,7 @@ WITH_ROS = ("ros", "planner_node", "http", "host", "port")
 app = typer.Typer(add_completion=False)
 
 
-@app.command()
+@app.command(epilog="reactree mcp --house villa --llm small\nreactree mcp --ros --http --port 8765")
 @takes(world=Named(WORLDS, "world"), llm=NamedModel(), options=RunOptionsGiven())
 def mcp(
     http: Annotated[

@@ -52,7 +52,7 @@ def trees() -> None:
     """Look at behaviour trees in XML."""
 
 
-@app.command("check")
+@app.command("check", epilog="reactree tree check fetch.xml")
 def tree_check(
     files: Annotated[list[Path], typer.Argument(help="Files of XML, or folders of them.")],
     robot: Robot = None,
@@ -79,7 +79,7 @@ def tree_check(
         raise typer.Exit(1)
 
 
-@routine.command("export")
+@routine.command("export", epilog="reactree routine export fetch --memory household.db --out fetch.xml")
 def routine_export(
     name: Annotated[str, typer.Argument(help="The routine, see `reactree routine list`.")],
     memory: Memory,
@@ -104,26 +104,26 @@ def routine_export(
     _put(xml_of(kept, skills) if kind is Kind.XML else python_of(kept), out)
 
 
-@routine.command("import")
+@routine.command("import", epilog="reactree routine import fetch.xml --memory household.db")
 def routine_import(file: Tree, memory: Memory, goal: Goal = "", world: World = WORLDS.default) -> None:
     """Keep a routine that a person wrote as XML; what cannot be carried over is said with node and line."""
     household = WORLDS.get(world).household
     _keep(file, household.skills, memory, goal=goal, household=household.name)
 
 
-@routine.command("nodes")
+@routine.command("nodes", epilog="reactree routine nodes --out nodes.xml")
 def routine_nodes(out: Out = None, world: World = WORLDS.default) -> None:
     """Write the nodes model for Groot2: this package's nodes, and the skills of a world with their ports."""
     _put_nodes(WORLDS.get(world).household.skills, out)
 
 
-@robot.command("nodes")
+@robot.command("nodes", epilog="reactree robot nodes robot.yaml --out nodes.xml")
 def robot_nodes(config: Config, out: Out = None) -> None:
     """Write the nodes model for Groot2: this package's nodes, and the robot's skills with their ports."""
     _put_nodes(_skills_of(config), out)
 
 
-@robot.command("routine")
+@robot.command("routine", epilog="reactree robot routine robot.yaml fetch.xml --memory robot.db")
 def robot_routine(config: Config, file: Tree, memory: Memory, goal: Goal = "") -> None:
     """Keep a routine that a person wrote as XML of this robot's skills; see `reactree routine import`."""
     from reactree_ros.robot.config import load_robot

@@ -351,8 +351,8 @@ def test_memory_show_says_which_runs_are_only_here(
     one.add_run([experience(task="waits")])
     memory_show(dataclasses.replace(memory(f"postgresql:url={url}"), spec=_Opened(one)))
     shown = " ".join(capsys.readouterr().out.split())
-    assert "runs that the fleet's server refuses │ 1" in shown
-    assert "runs that wait for the fleet's server │ 1" in shown
+    assert "runs that the fleet's server refuses\t1" in shown
+    assert "runs that wait for the fleet's server\t1" in shown
 
 
 def test_a_server_that_takes_nothing_from_a_robot_refuses_none_of_its_runs(

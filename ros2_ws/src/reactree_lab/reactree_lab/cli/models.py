@@ -29,7 +29,7 @@ class Format(str, enum.Enum):
     PYROBOSIM = "pyrobosim"
 
 
-@house_app.command()
+@house_app.command(epilog="reactree lab house --seed 7 --rooms 5 --out house.json")
 def house(
     seed: Annotated[int, typer.Option(help="Seed: the same arguments make the same house.")],
     out: Annotated[Path, typer.Option(help="File to write; for pyrobosim, the folder.")],
@@ -70,10 +70,10 @@ def _write_pyrobosim(out: Path, *, seed: int, rooms: int, tasks: int, varied: bo
 examples_app = typer.Typer(add_completion=False)
 
 
-@examples_app.command()
+@examples_app.command(epilog="reactree lab examples examples.jsonl --planner react")
 def examples(
     out: Annotated[Path, typer.Argument(help="A file that ends in .jsonl.")],
-    planner: Annotated[str, typer.Option(help=WHO_PLANS)] = DEFAULT_PLANNER,
+    planner: Annotated[str, typer.Option(help=WHO_PLANS, metavar="NAME")] = DEFAULT_PLANNER,
 ) -> None:
     """Make short experiences as examples, by the expert in generated houses.
 
@@ -94,12 +94,14 @@ dataset_app = typer.Typer(add_completion=False)
 PART = 20
 
 
-@dataset_app.command()
+@dataset_app.command(
+    epilog="reactree lab dataset --houses 20 --out my_dataset\nreactree lab dataset my_bench/runs --out my_dataset"
+)
 @takes(settings=FromSettings(DatasetSettings, panel="The dataset"), pupil=OtherModel("on_policy"))
 def dataset(
     out: Annotated[Path, typer.Option(help="The folder; an unfinished dataset in it is continued.")],
     runs: Annotated[list[Path] | None, typer.Argument(help="Records of runs, or folders of them.")] = None,
-    planner: Annotated[str, typer.Option(help=WHO_PLANS)] = DEFAULT_PLANNER,
+    planner: Annotated[str, typer.Option(help=WHO_PLANS, metavar="NAME")] = DEFAULT_PLANNER,
     memory: Annotated[
         NamedMemory | None, memory_option("An episodic memory for --examples in generated houses.")
     ] = None,
@@ -174,7 +176,7 @@ def _recipe(
 train_app = typer.Typer(add_completion=False)
 
 
-@train_app.command()
+@train_app.command(epilog="reactree lab train --data my_dataset --out my_training --preset tiny")
 @takes(settings=FromSettings(TrainSettings, panel="The training"))
 def train(
     data: Annotated[list[Path], typer.Option(help="A dataset of `reactree lab dataset`; may be given several times.")],
@@ -201,7 +203,7 @@ def train(
 eval_app = typer.Typer(add_completion=False)
 
 
-@eval_app.command("eval")
+@eval_app.command("eval", epilog="reactree lab eval my_training/model --data my_dataset")
 def evaluate(
     model: Annotated[Path, typer.Argument(help="The model's folder, as `reactree lab train` makes it.")],
     data: Annotated[Path, typer.Option(help="A dataset, whose held-out decisions the model makes.")],

@@ -11,7 +11,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from reactree_lab.bench.spec import SUITES
 from reactree_ros.cli import NOT_ACHIEVED
@@ -25,6 +24,7 @@ from reactree_ros.cli.options import (
     memory_option,
     takes,
 )
+from reactree_ros.cli.output import print_table
 from reactree_ros.cli.run import UNNAMED, Planner
 from reactree_ros.errors import UserError
 from reactree_ros.llm.spec import as_trained, model_to_dict
@@ -39,7 +39,7 @@ class ReplayWorld(str, enum.Enum):
     SYMBOLIC = "symbolic"
 
 
-@recordings_app.command()
+@recordings_app.command(epilog="reactree lab recordings reactree_wm.jsonl --tasks tasks.json")
 def recordings(
     trajectories: Annotated[
         Path,
@@ -87,10 +87,12 @@ def recordings(
     if as_json:
         print(json.dumps(dataclasses.asdict(report)))  # noqa: T201
     else:
-        table = Table("kind of line", "lines", "identical", "%")
-        for kind, (lines, identical) in [*report.by_kind.items(), ("all", [report.lines, report.lines_identical])]:
-            table.add_row(kind, str(lines), str(identical), f"{100 * identical / lines:.1f}" if lines else "")
-        Console().print(table)
+        counts = {**report.by_kind, "all": [report.lines, report.lines_identical]}
+        rows = (
+            (kind, str(lines), str(identical), f"{100 * identical / lines:.1f}" if lines else "")
+            for kind, (lines, identical) in counts.items()
+        )
+        print_table(("kind of line", "lines", "identical", "%"), rows)
         for line in [*report.differences, *report.overwritten]:
             typer.echo(line)
         typer.echo(
@@ -107,7 +109,7 @@ def recordings(
 import_app = typer.Typer(add_completion=False)
 
 
-@import_app.command("import")
+@import_app.command("import", epilog="reactree lab import reactree_wm.jsonl --out records")
 def import_(
     trajectories: Annotated[
         list[Path], typer.Argument(help="The authors' recorded runs of WAH-NL or ALFRED: JSON lines.")
@@ -140,7 +142,9 @@ def import_(
 bench_app = typer.Typer(add_completion=False)
 
 
-@bench_app.command()
+@bench_app.command(
+    epilog="reactree lab bench --suite generated --houses 10 --planner react_wm,reactree_wm --out my_bench"
+)
 @takes(suite=Named(SUITES, "suite", default=""), llm=NamedModel(), options=RunOptionsGiven(without=["seed"]))
 def bench(
     out: Annotated[Path, typer.Option(help="Folder for the results; an unfinished bench in it is resumed.")],
@@ -226,7 +230,7 @@ class ReportKind(str, enum.Enum):
     LATEX = "latex"
 
 
-@report_app.command()
+@report_app.command(epilog="reactree lab report my_bench\nreactree lab report my_bench --as latex")
 def report(
     folder: Annotated[Path, typer.Argument(help="The --out folder of `reactree lab bench`, finished or not.")],
     prices: Annotated[
@@ -257,7 +261,7 @@ def report(
 bootstrap_app = typer.Typer(add_completion=False)
 
 
-@bootstrap_app.command()
+@bootstrap_app.command(epilog="reactree lab bootstrap --tasks train.json --llm small --memory trained.db")
 @takes(suite=Named(SUITES, "suite"), llm=NamedModel(), options=RunOptionsGiven())
 def bootstrap(
     memory: Annotated[NamedMemory, memory_option("The episodic memory to fill; an unfinished one is continued.")],
