@@ -8,6 +8,7 @@ from typing import Any
 
 from reactree_ros.agent.budget import Limit
 from reactree_ros.agent.corrections import stated_in
+from reactree_ros.agent.household import named
 from reactree_ros.agent.observation import Observation, Seen
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, examples_from
@@ -208,7 +209,7 @@ class WayBack:
     def otherwise(self, observation: Observation) -> list[str]:
         before = Moment.after(self._events).known
         return [
-            f"{seen.word} {seen.instance} is {_place_of(seen)}, the record has it {_place_of(known)}"
+            f"{named(seen.word, seen.instance)} is {_place_of(seen)}, the record has it {_place_of(known)}"
             for seen in observation.seen
             if (known := before.get((seen.word, seen.instance))) is not None and _moved(known, seen)
         ]

@@ -207,7 +207,10 @@ def event_lines(moment: Moment, event: Event) -> Iterator[Line]:
     match event:
         case {"e": "run", "instruction": words, "limits": limits}:
             model = event["llm"].get("llm", "")
-            who = f"{event['planner']['name']}{f'; decided by {model}' if model else ''}"
+            planner = event["planner"]["name"].partition(":")[
+                0
+            ]  # its options, which a model may bring, are in the record
+            who = f"{planner}{f'; decided by {model}' if model else ''}"
             yield Line(f"{words} ({who}; at most {limits['decisions']} decisions, {limits['steps']} steps)", indent=0)
         case {"e": "started", "node": node}:
             yield Line(f"● {_by(moment.robot_of(node))}{moment.nodes[node].name}", "bold", indent=0)

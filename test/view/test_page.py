@@ -479,6 +479,7 @@ def test_what_is_remembered_from_before_the_run_is_shown_as_such(tmp_path: Path,
     remembered = [
         {"word": "cup", "instance": 1, "room": "kitchen 1", "place": "sink 1", "states": ["REMEMBERED", "2 hours ago"]},
         {"word": "cup", "instance": 2, "room": "kitchen 1", "place": "sink 1", "states": ["REMEMBERED", "PERHAPS"]},
+        {"word": "nurse desk", "instance": 0, "room": "ward"},
     ]
     lines = Lines.of_root(tmp_path)
     lines.add("observation", node=0, of="observe", text="A kitchen.", outcome="done", remembered=remembered)
@@ -488,6 +489,7 @@ def test_what_is_remembered_from_before_the_run_is_shown_as_such(tmp_path: Path,
     thing = page.locator("li", has=page.locator(".thing", has_text="cup 1"))
     expect(thing.locator(".state")).to_have_text(["remembered", "2 hours ago"])
     expect(page.locator(".thing", has_text="cup 2")).to_have_count(0)
+    expect(page.locator(".thing", has_text="nurse desk")).to_have_text("nurse desk")
 
 
 def test_a_world_with_poses_has_a_map_on_which_the_robot_moves(tmp_path: Path, serve: Serve, open_page: Open) -> None:

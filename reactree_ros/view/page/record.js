@@ -383,7 +383,7 @@ export class Record {
   }
 
   _saw(seen, n, t) {
-    const name = `${seen.word} ${seen.instance}`;
+    const name = named(seen);
     let thing = this.things.get(name);
     if (!thing) this.things.set(name, (thing = { name, sightings: [] }));
     const states = seen.states ?? [];
@@ -395,7 +395,7 @@ export class Record {
   /** Take in what was seen before the run, unless it has been seen since; not where such things are found at times. */
   _remembers(seen, n, t) {
     const states = (seen.states ?? []).filter((state) => state !== "REMEMBERED");
-    if (states.includes("PERHAPS") || this.things.has(`${seen.word} ${seen.instance}`)) return;
+    if (states.includes("PERHAPS") || this.things.has(named(seen))) return;
     this._saw({ ...seen, states: ["REMEMBERED", ...states] }, n, t);
   }
 
@@ -454,6 +454,11 @@ const NO_KIND = { kind: "", label: "Said", words: "", colour: "", mark: "" };
 export function shownAs(decision) {
   const kind = Object.keys(KINDS).find((name) => decision[name] !== undefined);
   return kind ? { kind, ...KINDS[kind] } : NO_KIND;
+}
+
+/** Return a thing's name; instance 0: its word is its own name, as `nurse desk`. */
+function named({ word, instance }) {
+  return instance ? `${word} ${instance}` : word;
 }
 
 function textOf(turn) {
