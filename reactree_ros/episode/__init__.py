@@ -34,8 +34,8 @@ from reactree_ros.tree.goal_node import GoalNode, kind_of_failure
 from reactree_ros.tree.listener import Call, Listener, Listeners
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.tree.own_tree import SkillNode
-from reactree_ros.tree.stuck import Watch
 from reactree_ros.tree.reason import why
+from reactree_ros.tree.stuck import Watch
 from reactree_ros.tree.tried import branches, said_undone, undone
 from reactree_ros.world.port import Observation, Score, World
 from reactree_ros.world.wrappers import SkillTimeLimit, guarded

@@ -97,9 +97,9 @@ def ended(**values: object) -> EpisodeResult:
             "the planner says that it is done, but the goal does not hold; 'b' failed: oh",
         ),
         (
-            {"gsr": 0.0, "ssr": 0.4, "unmet": ["apple on coffee table (1 of 2)", "tv turned on"]},
+            {"gsr": 0.0, "ssr": 0.4, "unmet": ["apple on sofa (1 of 2)", "tv turned on"]},
             "not_reached",
-            "the planner says that it is done, but the goal does not hold: apple on coffee table (1 of 2), tv turned on",
+            "the planner says that it is done, but the goal does not hold: apple on sofa (1 of 2), tv turned on",
         ),
         (
             {"gsr": 0.0, "ssr": 0.0, "end": "stuck", "unmet": ["held pills"], "undone": ["'b' failed: oh"] * 7},
