@@ -204,15 +204,22 @@ export function knownWorld(record, moment) {
   return { rooms, held, closed, seen };
 }
 
-/** Return the things that the instruction names, by any word of their names except the number; first those never seen. */
+/** Return the things that the instruction names, by all words of their names except the number; first those never seen. */
 function inInstruction(record, known) {
-  const said = ` ${String(record.header?.instruction ?? "").toLowerCase().replace(/[^\p{L}\p{N}]+/gu, " ")} `;
   const word = (name) => name.toLowerCase().replace(/\s*\d+$/, "");
-  const isNamed = (name) => word(name) && [`${word(name)} `, `${word(name)}s `, `${word(name)}es `].some((one) => said.includes(` ${one}`));
-  const seen = known.seen.filter(({ name }) => isNamed(name)).sort((a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }));
-  const words = new Set(seen.map(({ name }) => word(name)));
-  const never = (record.header?.recallable ?? []).filter((name) => isNamed(name) && !words.has(word(name)));
-  return [...never.map((name) => ({ name })), ...seen];
+  const words = new Set([...known.seen.map(({ name }) => word(name)), ...(record.header?.recallable ?? []).map(word)]);
+  const named = new Set();
+  let said = ` ${String(record.header?.instruction ?? "").toLowerCase().replace(/[^\p{L}\p{N}]+/gu, " ")} `;
+  for (const one of [...words].filter(Boolean).sort((a, b) => b.length - a.length)) { // not glasses in water glasses
+    for (const form of [one, `${one}s`, `${one}es`]) {
+      if (!said.includes(` ${form} `)) continue;
+      named.add(one);
+      said = said.replaceAll(` ${form} `, " | ");
+    }
+  }
+  const seen = known.seen.filter(({ name }) => named.has(word(name)));
+  for (const { name } of seen) named.delete(word(name));
+  return [...[...named].map((name) => ({ name })), ...seen].sort((a, b) => Boolean(a.at) - Boolean(b.at) || a.name.localeCompare(b.name, "en", { numeric: true }));
 }
 
 function whereabouts(name, at) {

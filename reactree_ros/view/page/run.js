@@ -206,8 +206,6 @@ export class RunView {
     this._controls.hidden = course.ended;
     this._step.hidden = !course.commands.includes("step");
     this._form.hidden = Boolean(course.asked) || !course.commands.includes("say");
-    const said = this._record.maySay().at(-1);
-    this._words.placeholder = visible(said ? `Say the next decision, e.g. ${said}` : "Say the next decision");
     this._pause.textContent = course.paused ? "Continue" : "Pause";
     this._step.disabled = this._words.disabled = this._sayIt.disabled = !course.paused;
     this._notice.textContent = visible(course.notice);
@@ -276,6 +274,8 @@ export class RunView {
     this._sought = null;
     [() => {}, () => this._node.show(record, this._chosen, moment, { follow: this._live && !this._over, found: found?.entries, sought }), () => this._world.show(record, moment), () => this._counts.show(record, moment)][this._tab]();
     this._timeline.show(record, moment, this._live);
+    const said = record.maySay().at(-1) ?? "";
+    this._words.placeholder = `Say the next decision${said && !said.endsWith(": failure") ? `, e.g. ${visible(said)}` : ""}`;
     this._showState(moment);
     this._showBudgets(moment);
     this._share();

@@ -103,7 +103,7 @@ export class TableView {
     const cells = COLUMNS.map(({ name, title, number, write }) => {
       const value = run[name];
       if (name === "instruction") return make("td.instruction", { dir: "auto", title: run.run }, run.problem ? run.run : make("a", { href: `#/run/${encodeURIComponent(run.run)}` }, value || run.run));
-      if (name === "outcome") return make("td", { "data-title": title }, make(`span.chip.${run.verdict.status}`, {}, value), run.cause ? make("p.cause", { dir: "auto" }, run.cause.slice(0, 200)) : "");
+      if (name === "outcome") return make("td", { "data-title": title }, make(`span.chip.${run.verdict.status}`, {}, value), run.cause ? make("p.cause", { dir: "auto" }, run.cause.length > 200 ? `${run.cause.slice(0, 200)}…` : run.cause) : "");
       if (name === "planner" && value) {
         const [short, ...options] = value.split(":");
         return make("td", { dir: "auto", "data-title": title }, short, options.length ? make("p.cause", {}, options.join(", ")) : "");
