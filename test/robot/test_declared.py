@@ -326,8 +326,9 @@ def test_keep_tries_a_routine_in_the_world_of_the_run_or_of_a_named_robot(robot:
 
 
 def test_a_person_decides_and_nobody_is_not_waited_for(robot: Path, cli: Cli) -> None:
-    said = cli(*TRY).out.replace("\n", " ")
+    said = " ".join(cli(*TRY).out.split())
     assert "nobody can decide here: nothing can be typed; add --view, or name what decides with --llm" in said
+    assert said.count("nobody can decide here") == 1
     model, desk = PersonModel(), Desk()
     model.person = desk
     reply = model.decide(DecisionRequest((Told("You are a robot."),), FreeText()))
