@@ -11,7 +11,7 @@ from py_trees.common import Status
 from reactree_ros.agent.decision import FAILURE
 from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.text import shortened_line
-from reactree_ros.agent.turns import Said, Saw, ToldFailed, Turn
+from reactree_ros.agent.turns import Said, Saw, Told, ToldFailed, Turn
 from reactree_ros.world.port import Outcome
 
 #: Most characters of a reason.
@@ -34,7 +34,7 @@ def why_gave_up(turns: Sequence[Turn]) -> str:
 
     Empty if the last turn is not ``Act: failure``.
     """
-    *before, last = turns or [None]
+    *before, last = turns or [Told("")]
     if not isinstance(last, Said) or last.decision is None or last.decision.gist != FAILURE:
         return ""
     acted = False
