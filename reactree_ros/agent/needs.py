@@ -110,6 +110,10 @@ class Need:
         """Return what it is about, with the values in place of the parameters."""
         return list(dict.fromkeys(filled(one, each) for one in self.about for each in _singles(values)))
 
+    def __str__(self) -> str:
+        """Return it as a file declares it, e.g. ``not held pills``."""
+        return f"{'' if self.is_so else 'not '}{self.fact} {' or '.join(self.about)}"
+
     def words(self) -> str:
         """Say what has to hold, e.g. ``you hold {item}``; empty: only a world knows what is meant."""
         if self.fact == NUMBER:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from reactree_ros.cli import NOT_ACHIEVED
-from reactree_ros.cli.opening import carry_out, chosen_planner, say, terminal, warn
+from reactree_ros.cli.opening import carry_out, chosen_planner, terminal, warn
 from reactree_ros.cli.options import (
     Chosen,
     Named,
@@ -111,9 +111,6 @@ def run(
         remember=True,
         house_map=house_map,
     )
-    shown = llm[0].examples and not llm[0].trained_for(llm[1]) and chosen.settings.takes_examples
-    if memory is None and shown and not (as_json or result.whole or result.broken):  # examples may have helped
-        say("Nothing is remembered of this run: add --memory FILE.db", "dim")
     if not result.whole:
         raise typer.Exit(NOT_ACHIEVED)
 

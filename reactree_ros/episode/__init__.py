@@ -34,8 +34,9 @@ from reactree_ros.tree.goal_node import GoalNode, kind_of_failure
 from reactree_ros.tree.listener import Call, Listener, Listeners
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.tree.own_tree import SkillNode
+from reactree_ros.tree.reason import why
 from reactree_ros.tree.stuck import Watch
-from reactree_ros.tree.tried import branches, said_undone, undone, why
+from reactree_ros.tree.tried import branches, said_undone, undone
 from reactree_ros.world.port import Observation, Score, World
 from reactree_ros.world.wrappers import SkillTimeLimit, guarded
 
@@ -46,9 +47,6 @@ if TYPE_CHECKING:
 TICK_PERIOD = 0.1
 #: Longest wait for the world's score, in seconds.
 SCORE_TIMEOUT = 30.0
-#: Most undone things that are named at the end.
-MOST_NAMED = 5
-
 
 #: Finds in-context examples for a subgoal, as :attr:`reactree_ros.tree.context.RunContext.examples` says.
 Examples: TypeAlias = Callable[..., Pending[tuple[Experience, ...]]]
@@ -312,9 +310,10 @@ class Episode:
             cost_uncached=uncached,
             reason=problem or self._reason(end),
             goal={} if score is None else dict(score.goal),
+            unmet=[] if score is None else list(score.unmet),
             branches=len(counted),
             branches_done=left.count([]),
-            undone=[*lacking[:MOST_NAMED], *([f"{len(lacking) - MOST_NAMED} more"] if lacking[MOST_NAMED:] else [])],
+            undone=lacking,
             untouched=[] if root.holds_own_tree else context.untouched(self.instruction),
             **tally(one.refused_for(context.refusals.get(at, "")) for at, one in enumerate(replies)),
         )

@@ -516,7 +516,8 @@ def _recorded_score(events: Sequence[Event]) -> Pending[Score | None]:
             return Pending.failed(error_from_dict(event))
         if event["e"] == "end" and event["result"]["gsr"] is not None:
             recorded = event["result"]
-            return Pending.ready(Score(recorded["gsr"], recorded["ssr"], recorded.get("goal", {})))
+            more = recorded.get("goal", {}), recorded.get("unmet", [])
+            return Pending.ready(Score(recorded["gsr"], recorded["ssr"], *more))
     return Pending.ready(None)
 
 
@@ -529,7 +530,7 @@ def _difference(expected: Event, event: Event) -> str:
     own = ("t", *_OWN.get(expected["e"], ()))
     recorded, now = _without(expected, own), _without(event, own)
     if expected["e"] == event["e"] == "end":
-        times = ("seconds", "model_seconds", "makespan", "untouched")
+        times = ("seconds", "model_seconds", "makespan", "untouched", "unmet")
         recorded["result"], now["result"] = _without(recorded["result"], times), _without(now["result"], times)
     if recorded == now or recorded == (now := json.loads(encoded(now))):
         return ""

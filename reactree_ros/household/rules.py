@@ -17,6 +17,7 @@ from reactree_ros.agent.skill import Skill as Declared
 from reactree_ros.household.household import SKILLS, WAH_NL
 from reactree_ros.household.scene import Scene, Thing
 from reactree_ros.household.tasks import GoalCondition, parts_of
+from reactree_ros.household.vocabulary import CLASSES
 from reactree_ros.world.port import GONE, Observation, Outcome, Score, Seen
 
 
@@ -277,17 +278,26 @@ def score(goal: Sequence[GoalCondition], scene: Scene) -> Score:
     by_target: dict[str, list[GoalCondition]] = defaultdict(list)
     for condition in goal:
         by_target[condition.target].append(condition)
-    best = sum(_best(target, conditions, scene) for target, conditions in by_target.items())
-    wanted = sum(condition.count for condition in goal)
-    return Score(gsr=float(best == wanted), ssr=best / wanted)
+    best = [pair for target, conditions in by_target.items() for pair in _best(target, conditions, scene)]
+    holds, wanted = sum(count for _, count in best), sum(condition.count for condition in goal)
+    unmet = [_unmet(condition, count, scene) for condition, count in best if count < condition.count]
+    return Score(gsr=float(holds == wanted), ssr=holds / wanted, unmet=unmet)
 
 
-def _best(target: str, conditions: Sequence[GoalCondition], scene: Scene) -> int:
+def _best(target: str, conditions: Sequence[GoalCondition], scene: Scene) -> Sequence[tuple[GoalCondition, int]]:
+    """Return how often each condition holds at the instance that fulfils most."""
     instances = [thing for thing in scene.things.values() if thing.class_name == target]
-    fulfilled = (
-        sum(min(_fulfilled(condition, one, scene), condition.count) for condition in conditions) for one in instances
-    )
-    return max(fulfilled, default=0)
+    counts = [[min(_fulfilled(one, thing, scene), one.count) for one in conditions] for thing in instances]
+    return list(zip(conditions, max(counts, key=sum, default=[0] * len(conditions)), strict=True))
+
+
+def _unmet(condition: GoalCondition, count: int, scene: Scene) -> str:
+    named = {thing.class_name: thing.word for thing in scene.things.values()}
+    item, target = (named.get(one) or (CLASSES[one].word if one else "") for one in (condition.item, condition.target))
+    if condition.relation == "turnOn":
+        return f"{target} turned on"
+    said = f"{item} {'on' if condition.relation == 'on' else 'in'} {target}"
+    return f"{said} ({count} of {condition.count})" if condition.count > 1 else said
 
 
 def _fulfilled(condition: GoalCondition, target: Thing, scene: Scene) -> int:

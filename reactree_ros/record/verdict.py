@@ -9,8 +9,11 @@ from typing import Any
 
 from reactree_ros.agent.budget import Limit
 
+GAVE_UP = "gave up"
 #: An explanation of GSR and SSR for their first use.
 SCORES = "GSR: 1 if the whole goal holds, else 0. SSR: the share of the goal that holds."
+#: Undone subgoals that a verdict names in words.
+MOST_NAMED = 5
 #: What is said of a score whose goal no task has.
 BY_WORDS = "judged by the goal read from the instruction"
 
@@ -26,7 +29,7 @@ class EpisodeEnd(enum.Enum):
         return end
 
     DONE = "done", "the planner says that it is done"
-    FAILURE = "failure", "the planner gave up"
+    FAILURE = "failure", f"the planner {GAVE_UP}"
     OUT_OF_DECISIONS = "out_of_decisions"
     OUT_OF_STEPS = "out_of_steps"
     OUT_OF_TOKENS = "out_of_tokens"
@@ -84,6 +87,7 @@ class Verdict:
     branches_done: int = 0
     untouched: tuple[str, ...] = ()
     cost: str = ""  # what it cost, with and without the prefix cache; empty if that is unknown
+    reasons: tuple[str, ...] = ()  # the parts of ``because``, with every undone subgoal
 
     @property
     def achieved(self) -> bool:
@@ -129,6 +133,7 @@ class Verdict:
             "untouched": list(self.untouched),
             "words": self.words,
             "because": self.because,
+            "reasons": list(self.reasons),
             "cost": self.cost,
             "mark": self.judgement.mark,
             "status": self.judgement.status,
@@ -148,6 +153,7 @@ class EpisodeResult:
         cost_uncached: What it would have been without a prefix cache; None likewise.
         goal: The goal that GSR and SSR are of, if it was read from the instruction; empty: it is the task's, or there
             is none.
+        unmet: The goal's conditions that do not hold, in words; empty: all hold, or the world may not say.
         undone: What was not, if there were several, in words: ``'…' failed: …`` or ``'…' was not reached``.
     """
 
@@ -180,6 +186,7 @@ class EpisodeResult:
     repeated_attempts: int = 0  # requests that were the same as an earlier one, byte for byte
     refused_tokens: int | None = 0  # tokens generated for refused requests; None if the model does not count
     goal: Mapping[str, int] = field(default_factory=dict)
+    unmet: Sequence[str] = field(default_factory=list)
     branches: int = 0  # how many things were to be done: the subgoals that ``reactree_ros.tree.tried.branches`` counts
     branches_done: int = 0  # how many of them were done as a whole
     undone: Sequence[str] = field(default_factory=list)
@@ -209,8 +216,11 @@ def verdict_of(result: Mapping[str, Any] | None) -> Verdict:
         return Verdict(Judgement.OPEN)
     judgement = _judgement(result)
     of, done, untouched = (result.get(name) for name in ("branches", "branches_done", "untouched"))
-    why, score, cost = _because(judgement, result), score_words(result), cost_words(result)
-    return Verdict(judgement, why, str(result["end"]), score, of or 0, done or 0, tuple(untouched or ()), cost)
+    score, cost, undone = score_words(result), cost_words(result), list(result.get("undone") or ())
+    few = undone if len(undone) <= MOST_NAMED else [*undone[:MOST_NAMED], f"{len(undone) - MOST_NAMED} more"]
+    reasons, why = (_reasons(judgement, result, those) for those in (undone, few))
+    counts = of or 0, done or 0, tuple(untouched or ())
+    return Verdict(judgement, "; ".join(why), str(result["end"]), score, *counts, cost, tuple(reasons))
 
 
 def _judgement(result: Mapping[str, Any]) -> Judgement:
@@ -234,26 +244,31 @@ def _is_empty(result: Mapping[str, Any]) -> bool:
     return not any(result.get(name, 1) for name in ("decisions", "steps"))
 
 
-def _because(judgement: Judgement, result: Mapping[str, Any]) -> str:
+def _reasons(judgement: Judgement, result: Mapping[str, Any], undone: Sequence[str]) -> list[str]:
     end, reason = result["end"], str(result.get("reason") or "")
     happened = next((one.words for one in EpisodeEnd if one.value == end), str(end).replace("_", " "))
-    left = "; ".join(result.get("undone") or ())
-    if end != EpisodeEnd.DONE.value:
-        detail = "" if reason and reason in left else reason or str(result.get("message") or "")
-        why = "; ".join(filter(None, (f"{happened}: {detail}" if detail else happened, left)))
-        return f"although {why}" if judgement is Judgement.REACHED else why
-    if judgement is Judgement.REACHED:
-        return left and f"although {left}"
+    unmet = ", ".join(result.get("unmet") or ())
+    fails = f"the goal does not hold: {unmet}" if unmet else ""
     untouched = " and ".join(map(repr, result.get("untouched") or ()))
-    left = "; ".join(filter(None, (reason, left, untouched and f"nothing was done with {untouched}")))
-    if judgement is Judgement.PARTLY:
-        return f"{happened}, but {left}"
-    if judgement is Judgement.CLAIMED:
-        but = "and the run had no goal to be judged by"
+    left = [reason, *undone, untouched and f"nothing was done with {untouched}"]
+    if end != EpisodeEnd.DONE.value:
+        detail = "" if reason and reason in "; ".join(undone) else reason or str(result.get("message") or "")
+        if happened.endswith(GAVE_UP) and detail.startswith(GAVE_UP):
+            happened, detail = happened.replace(GAVE_UP, detail), ""
+        before = "although " if judgement is Judgement.REACHED else ""
+        reasons = [f"{before}{happened}{detail and f': {detail}'}", fails, *undone]
+    elif judgement is Judgement.REACHED:
+        reasons = [f"although {one}" if not at else one for at, one in enumerate(undone)]
+    elif judgement is Judgement.PARTLY:
+        first, *more = filter(None, left)
+        reasons = [f"{happened}, but {first}", *more]
+    elif judgement is Judgement.CLAIMED:
+        reasons = [f"{happened}, and the run had no goal to be judged by", *left]
     else:
         unjudged = result.get("gsr") is None and _is_empty(result)
-        but = "but nothing was decided or done" if unjudged else "but the goal does not hold"
-    return f"{happened}, {but}{left and f'; {left}'}"
+        but = "nothing was decided or done" if unjudged else fails or "the goal does not hold"
+        reasons = [f"{happened}, but {but}", *left]
+    return [one for one in reasons if one]
 
 
 def score_words(result: Mapping[str, Any]) -> str:

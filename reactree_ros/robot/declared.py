@@ -188,10 +188,11 @@ class DeclaredWorld(MapWorld):
         return self.observe()
 
     def score(self) -> Pending[Score | None]:
-        if not self._goal_needs:
+        needs = self._goal_needs
+        if not needs:
             return Pending.ready(None)
-        held = [need.holds({}, self._map) is True for need in self._goal_needs]
-        return Pending.ready(Score(gsr=all(held), ssr=sum(held) / len(held)))
+        unmet = [str(need) for need in needs if need.holds({}, self._map) is not True]
+        return Pending.ready(Score(gsr=not unmet, ssr=(len(needs) - len(unmet)) / len(needs), unmet=unmet))
 
     def execute(self, skill: str) -> Pending[Observation]:
         return Pending.ready(self._with_conditions(self._carried_out(skill)))

@@ -27,6 +27,7 @@ from reactree_ros.tree.failure import Failure, FailureKind, LimitReached
 from reactree_ros.tree.goal import Goal, OfAttempt
 from reactree_ros.tree.listener import Call
 from reactree_ros.tree.program_node import Grow, Program, Step, Wait
+from reactree_ros.tree.reason import why, why_gave_up
 from reactree_ros.world.port import Observation, Outcome, WorldError
 
 
@@ -110,11 +111,17 @@ class GoalNode(AskingNode):
     def run_below(self, subtree: Behaviour) -> Program:
         status: Status = yield Grow(subtree)
         self.end = End.EXPAND
-        self.feedback_message = subtree.feedback_message or f"{subtree.name} ended in {status.value.lower()}"
         if status == Status.SUCCESS:
+            self.feedback_message = subtree.feedback_message or f"{subtree.name} ended in success"
             return True
+        self.feedback_message = why(subtree) or f"{subtree.name} ended in failure"
         self.failure = Failure(kind_of_failure(subtree), self.feedback_message)
         return False
+
+    def _ended(self, reached: bool) -> None:
+        if not reached and self.failure is None:
+            self.feedback_message = why_gave_up(self.turns) or self.feedback_message
+        super()._ended(reached)
 
     # ------------------------------------------------------------------ the person
 

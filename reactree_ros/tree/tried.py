@@ -9,17 +9,12 @@ from py_trees import composites
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 
-from reactree_ros.agent.decision import FAILURE
-from reactree_ros.agent.kinds.think import Think
-from reactree_ros.agent.text import shortened_line
-from reactree_ros.agent.turns import Said, Saw, Told, ToldFailed, Tried
+from reactree_ros.agent.turns import Tried
 from reactree_ros.memory.experience import End
 from reactree_ros.tree.flows import Parallel
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.program_node import SkillLeaf
-
-#: Most characters of a reason.
-LONGEST = 200
+from reactree_ros.tree.reason import why
 
 
 def tried(child: Behaviour) -> Tried:
@@ -27,16 +22,6 @@ def tried(child: Behaviour) -> Tried:
     if child.status == Status.INVALID:
         return Tried(subgoal, None)
     return Tried(subgoal, child.status == Status.SUCCESS, why(child) if child.status == Status.FAILURE else "")
-
-
-def why(failed: Behaviour) -> str:
-    """Say why a behaviour failed: what its last node that failed thought or saw before it gave up, or what ended it."""
-    for child in reversed(failed.children):
-        if child.status == Status.FAILURE and (not isinstance(failed, GoalNode) or failed.end is End.EXPAND):
-            return why(child)
-    if not isinstance(failed, GoalNode):
-        return failed.feedback_message
-    return shortened_line(_last_words(failed) or failed.feedback_message, LONGEST)
 
 
 def branches(node: Behaviour) -> list[Behaviour]:
@@ -97,27 +82,6 @@ def is_unreached(behaviour: Behaviour) -> bool:
         return behaviour.unreached
     begun = [child for child in behaviour.children if child.status != Status.INVALID]
     return bool(begun) and all(map(is_unreached, begun))
-
-
-def _last_words(node: GoalNode) -> str:
-    """Return what a node thought before it gave up, or what came of its last act or expansion.
-
-    Nothing if it did not give up, but was ended.
-    """
-    *before, last = node.turns or [Told("")]
-    if not isinstance(last, Said) or last.decision is None or last.decision.gist != FAILURE:
-        return ""
-    seen = ""
-    for turn in reversed(before):
-        if isinstance(turn, Saw):
-            seen = turn.text
-        elif isinstance(turn, ToldFailed):
-            return next(one.reason for one in reversed(turn.tried) if one.succeeded is False)
-        elif isinstance(turn, Said) and isinstance(turn.decision, Think):
-            return turn.decision.thought
-        elif isinstance(turn, Said) and turn.decision is not None and turn.decision.skill_asked:
-            return seen
-    return "gave up at once"
 
 
 #: What several siblings begin with is moved where it is at least so long, in characters.

@@ -125,7 +125,7 @@ class Steering(Around):
 
     def say(self, words: str) -> Pending[str]:
         if not words.strip():
-            raise UserError("the decision is empty; type one, e.g. 'Act: open fridge 1'")
+            raise UserError("the decision is empty; type one, e.g. 'Act: done'")
         with self._lock:
             if self._left != 0:
                 raise UserError("the run is not paused; pause it first, so that your words replace the right decision")

@@ -170,14 +170,14 @@ def tree_rows(moment: Moment, *, folded: bool) -> Iterator[Row]:
         status = moment.status_of(node)
         before = "  " * depth if depth <= DEEPEST else f"{'  ' * DEEPEST}({depth}) "
         does = f" · {_cut(doing[node.number])}" if len(doing) > 1 and node.number in doing else ""
-        text = f"{before}{_label(node, status)}{does}{' …' if hidden else ''}"
+        text = f"{before}{_label(node, status, moment.verdict.because)}{does}{' …' if hidden else ''}"
         yield Row(text, STATUSES[status].style, active=active)
         if not hidden:
             waiting += [(child, depth + 1) for child in reversed(below)]
 
 
-def _label(node: Node, status: str) -> str:
-    why = f": {node.failure['message']}" if node.failure else ""
+def _label(node: Node, status: str, said: str) -> str:
+    why = f": {node.failure['message']}" if node.failure and node.failure["message"] not in said else ""
     sign = f"{sign} " if (sign := sign_of(node.kind)) else ""
     return f"{STATUSES[status].mark} {sign}{_by(node.robot)}{_cut(node.name + why)}"
 
@@ -237,7 +237,9 @@ def event_lines(moment: Moment, event: Event) -> Iterator[Line]:
                 yield Line(f"▣ a picture{camera}, {size}{said}", "dim", indent=2)
         case {"e": "ended", "node": node, "feedback": feedback}:
             shown = STATUSES["" if event.get("unreached") else "failure" if event["failure"] else "success"]
-            yield Line(f"{shown.mark} {moment.nodes[node].name}: {feedback}", shown.style, indent=0)
+            said_next = moment.nodes[node].parent is None and event["failure"]  # by the result
+            why = "" if said_next else f": {feedback}"
+            yield Line(f"{shown.mark} {moment.nodes[node].name}{why}", shown.style, indent=0)
         case {"e": "answer", "text": words}:
             yield Line(f"The person answers: {words}", "green", indent=2)
         case {"e": "heard", "text": words}:

@@ -61,6 +61,8 @@ class Score:
     ssr: float
     #: the goal, if it was read from the instruction; empty: it is the task's
     goal: Mapping[str, int] = field(default_factory=dict)
+    #: the conditions that do not hold, in words, e.g. ``apple on coffee table (1 of 2)``; empty: a world may not say
+    unmet: Sequence[str] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         for name in ("gsr", "ssr"):  # a whole number would not be one in a message

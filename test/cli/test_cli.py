@@ -58,6 +58,7 @@ KEYS = [
     "repeated_attempts",
     "refused_tokens",
     "goal",
+    "unmet",
     "branches",
     "branches_done",
     "undone",

@@ -233,7 +233,8 @@ def test_the_memory_is_named_as_on_the_command_line(tmp_path: Path) -> None:
 def test_a_house_a_planner_and_limits_are_named() -> None:
     result = run("Put the book on the bed", house="villa", planner="react_wm", max_decisions=3)
 
-    assert (result.decisions, result.verdict.because) == (3, "out of decisions: all of the 3 decisions are used up")
+    why = "out of decisions: all of the 3 decisions are used up; the goal does not hold: book on bed"
+    assert (result.decisions, result.verdict.because) == (3, why)
 
 
 @pytest.mark.parametrize(

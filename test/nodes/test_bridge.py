@@ -184,7 +184,7 @@ def test_a_declared_skill_is_carried_out_by_name_and_arguments_that_fit_its_word
 
 
 def test_the_services_say_what_the_world_says(graph: Graph) -> None:
-    graph.bridge(ScriptedWorld(score=Score(0.0, 0.5)))
+    graph.bridge(ScriptedWorld(score=Score(0.0, 0.5, unmet=["apple on sofa"])))
     assert graph.call(Observe, "household_bridge/observe").observation.text == START
     survey = graph.call(Observe, "household_bridge/observe", everything=True)
     assert (survey.error_code, survey.message) == (
@@ -196,7 +196,7 @@ def test_the_services_say_what_the_world_says(graph: Graph) -> None:
     household = graph.call(DescribeHousehold, "household_bridge/household")
     assert (household.name, household.recallable) == ("wah_nl", list(ScriptedWorld.recallable))
     score = graph.call(EvaluateGoal, "household_bridge/evaluate")
-    assert (score.has_goal, score.gsr, score.ssr) == (True, 0.0, 0.5)
+    assert (score.has_goal, score.gsr, score.ssr, score.unmet) == (True, 0.0, 0.5, ["apple on sofa"])
     graph.bridge(ScriptedWorld(), name="aimless")
     score = graph.call(EvaluateGoal, "aimless/evaluate")
     assert (score.error_code, score.has_goal) == (EvaluateGoal.Response.NONE, False)

@@ -56,7 +56,7 @@ def test_a_rejected_goal_is_warned_of_with_its_instruction(graph: Graph) -> None
 @pytest.mark.parametrize(
     ("script", "score", "limits", "message"),
     [
-        (["Act: failure"], None, {}, "the planner gave up: gave up at once"),
+        (["Act: failure"], None, {}, "the planner gave up without a reason"),
         (
             ["Act: go to kitchen 1"] * 3,
             None,
@@ -139,7 +139,7 @@ def test_the_planner_warns_of_an_inference_node_that_does_not_live_and_tells_how
     graph.planner()
     told = Diagnoses(graph, "/reactree_planner: task")
     assert not graph.task().result.success
-    told.become(**{"last goal": "failure; the planner gave up: gave up at once"})
+    told.become(**{"last goal": "failure; the planner gave up without a reason"})
     graph.kill(inference)
     told.become(DiagnosticStatus.WARN, "silent: inference")
 

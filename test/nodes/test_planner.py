@@ -77,13 +77,15 @@ def test_a_task_that_fails_aborts_without_an_error(graph: Graph) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "score", "success"), [("done", Score(0.0, 0.5), False), ("failure", Score(1.0, 1.0), True)]
+    ("said", "score", "success"),
+    [("done", Score(0.0, 0.5, unmet=["apple on sofa"]), False), ("failure", Score(1.0, 1.0), True)],
 )
 def test_the_worlds_score_decides_where_there_is_one(graph: Graph, said: str, score: Score, success: bool) -> None:
     graph.household({"root": [f"Act: {said}"]}, world=ScriptedWorld(score=score))
     goal = graph.task()
     assert goal.status == (GoalStatus.STATUS_SUCCEEDED if success else GoalStatus.STATUS_ABORTED)
     assert (goal.result.success, goal.result.gsr, goal.result.ssr) == (success, score.gsr, score.ssr)
+    assert list(goal.result.unmet) == list(score.unmet)
 
 
 def test_what_was_done_in_part_is_told_and_counted(graph: Graph) -> None:

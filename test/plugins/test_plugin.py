@@ -99,13 +99,6 @@ def test_an_instruction_that_is_no_task_of_its_world_has_no_score(cli: Cli) -> N
     assert (ended.code, ended.json["gsr"], ended.json["task_id"], ended.json["end"]) == (1, None, None, "failure")
 
 
-def test_memory_is_named_only_where_examples_may_have_helped(cli: Cli) -> None:
-    said = "Nothing is remembered of this run"
-    assert said in cli("run", "Sing to the beans", "--world", "garden", "--llm", "gardener").out
-    assert said not in cli("run", "Water every bean", "--world", "garden", "--llm", "gardener").out
-    assert said not in cli("run", "Sing to the beans", "--house", "villa").out  # rules take no notice of examples
-
-
 @pytest.mark.parametrize(("kind", "name"), BROUGHT.items())
 def test_what_it_brings_is_listed(cli: Cli, kind: str, name: str) -> None:
     assert f"\n{name}\t" in cli("list", kind).out.replace(", pick_wm", "")

@@ -96,12 +96,23 @@ def ended(**values: object) -> EpisodeResult:
             "not_reached",
             "the planner says that it is done, but the goal does not hold; 'b' failed: oh",
         ),
+        (
+            {"gsr": 0.0, "ssr": 0.4, "unmet": ["apple on sofa (1 of 2)", "tv turned on"]},
+            "not_reached",
+            "the planner says that it is done, but the goal does not hold: apple on sofa (1 of 2), tv turned on",
+        ),
+        (
+            {"gsr": 0.0, "ssr": 0.0, "end": "stuck", "unmet": ["held pills"], "undone": ["'b' failed: oh"] * 7},
+            "not_reached",
+            "stuck; the goal does not hold: held pills; " + "'b' failed: oh; " * 5 + "2 more",
+        ),
     ],
 )
 def test_a_result_has_one_verdict(values: dict[str, object], judgement: str, because: str) -> None:
     verdict = ended(**values).verdict
 
     assert (verdict.judgement.word, verdict.because) == (judgement, because)
+    assert verdict.because.startswith("; ".join(verdict.reasons[:5])), "which has all that is undone"
 
 
 @pytest.mark.parametrize(
@@ -183,7 +194,7 @@ def test_a_torn_record_has_no_end_yet(tmp_path: Path) -> None:
     ("script", "score", "options", "because"),
     [
         ({"root": ["Act: done"]}, Score(1.0, 1.0), TreeOptions(), ""),
-        ({"root": ["Act: failure"]}, None, TreeOptions(), "the planner gave up: gave up at once"),
+        ({"root": ["Act: failure"]}, None, TreeOptions(), "the planner gave up without a reason"),
         (
             {"root": ["Think: no book", "Act: failure"]},
             None,
@@ -211,7 +222,7 @@ def test_a_torn_record_has_no_end_yet(tmp_path: Path) -> None:
             },
             None,
             TreeOptions(),
-            "the planner gave up; 'find it' failed: not there; 'put it' was not reached",
+            "the planner gave up; 'find it' failed: all 2 ways failed, the last: not there; 'put it' was not reached",
         ),
         (
             {

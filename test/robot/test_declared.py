@@ -60,7 +60,9 @@ def test_an_errand_has_its_effects_and_reaches_its_goal(tmp_path: Path) -> None:
     seen = did(one, ERRAND[:3])
     assert [each.outcome for each in seen] == [DONE] * 3
     assert seen[2].data == {"weight": 1.25}
-    assert one.score().result().ssr == 0.0  # type: ignore[union-attr]
+    score = one.score().result()
+    assert score is not None
+    assert (score.ssr, score.unmet) == (0.0, ["not held pills", "at nurse desk"])
     assert {each.outcome for each in did(one, ERRAND[3:])} == {DONE}
     assert one.score().result().gsr == 1.0  # type: ignore[union-attr]
     (after,) = did(one, ["navigate to counter at 0.5 m/s", *ERRAND[1:3], ERRAND[5]])[-1:]
@@ -348,8 +350,9 @@ def test_keep_tries_a_routine_in_the_world_of_the_run_or_of_a_named_robot(robot:
 
 
 def test_a_person_decides_and_nobody_is_not_waited_for(robot: Path, cli: Cli) -> None:
-    said = cli(*TRY).out.replace("\n", " ")
+    said = " ".join(cli(*TRY).out.split())
     assert "nobody can decide here: nothing can be typed; add --view, or name what decides with --llm" in said
+    assert said.count("nobody can decide here") == 1
     model, desk = PersonModel(), Desk()
     model.person = desk
     reply = model.decide(DecisionRequest((Told("You are a robot."),), FreeText()))

@@ -66,9 +66,10 @@ def test_it_is_told_what_failed_and_why_looks_around_and_goes_on_in_the_same_nod
 @pytest.mark.parametrize(
     ("says", "reason"),
     [
-        (["Act: failure"], "gave up at once"),
+        (["Act: failure"], "gave up without a reason"),
         (["Think: one", "Think: two", "Act: failure"], "two"),
-        (["Think: one", "Act: open fridge 1", "Act: failure"], "You open fridge 1."),
+        (["Think: one", "Act: open fridge 1", "Act: failure"], "gave up without a reason; its last thought: one"),
+        (["Think: one", "Act: pick up apple 1", "Act: failure"], "You cannot pick up apple 1."),
         (["Act: open fridge 1", "Think: a thought", "Act: failure"], "a thought"),
         (["Think: " + "word " * 99, "Act: failure"], ("word " * 99)[:199] + "…"),
         ([expand("sequence", "b", "c"), "Act: failure"], "c is lost"),  # that one decides again, too
@@ -78,10 +79,12 @@ def test_it_is_told_what_failed_and_why_looks_around_and_goes_on_in_the_same_nod
 def test_the_reason_is_what_the_node_that_gave_up_thought_or_met_last(says: list[str], reason: str) -> None:
     gives_up = ["Think: c is lost", "Act: failure"]
     script = {"root": [expand("parallel", "a"), "Act: failure"], "a": says, "b": ["Act: done"], "c": gives_up * 2}
-    run = run_of(script)
+    run = run_of(script, world=ScriptedWorld(refused=["pick up apple 1"]))
     run.run()
     (told,) = told_in(root_of(run).turns)
     assert told.tried == (Tried("a", False, reason),)
+    node = next(one for one in run.context.nodes if one.subgoal == "a")
+    assert node.feedback_message == reason, "which records and pages show"
     assert "\n" not in told.text
 
 
@@ -146,7 +149,7 @@ def test_it_decides_again_so_often_and_then_its_last_expansion_is_its_end(times:
     assert len(told_in(root.turns)) == times
     assert root.text.endswith(f"{expansions[times]}\n")
     assert root.failure is not None
-    assert root.failure.message == root.feedback_message == "sequence ended in failure"
+    assert root.failure.message == root.feedback_message == "it is not here"
 
 
 @pytest.mark.parametrize("decisions", [2, 3])

@@ -158,6 +158,7 @@ def test_a_person_says_a_decision_and_is_told_what_may_not_be_said(live: Live, o
     page.keyboard.press("d")
     listed = page.locator("#may-say option").evaluate_all("all => all.map(one => one.value)")
     assert {"Think: ", "Expand: ", "Act: done", "Act: failure", "Act: go to fridge 1"} <= set(listed)
+    expect(words).to_have_attribute("placeholder", f"Say the next decision, e.g. {listed[-1]}")
     assert len(set(listed)) == len(listed) < 401
 
 
@@ -263,6 +264,8 @@ def test_a_question_is_asked_with_the_time_that_is_left_and_what_is_typed_answer
     expect(question).to_be_hidden()
     answer = desk.ask(Question(f"Which apple? {HOSTILE}", 59.0, goal="bring an apple", asker="/one/planner"))
     expect(question).to_contain_text("Which apple? <img")
+    for other in ("Tell the run something", "The next decision, in place of the model's"):
+        expect(page.get_by_label(other)).to_be_hidden()  # there is one field, and it answers
     expect(question).to_contain_text("For “bring an apple”.")
     expect(question).to_contain_text("(/one/planner)")
     expect(question).to_contain_text(re.compile(r"Without an answer in 5\d s the run goes on\."))
@@ -271,6 +274,27 @@ def test_a_question_is_asked_with_the_time_that_is_left_and_what_is_typed_answer
     page.keyboard.press("Enter")
     expect(question).to_be_hidden()
     assert (answer.take().text, answer.take().by) == ("the red one", "page")
+    expect(page.get_by_label("Tell the run something")).to_be_visible()
+
+
+def test_what_may_be_said_and_its_example_are_what_the_robot_is_offered(
+    tmp_path: Path, serve: Serve, open_page: Open
+) -> None:
+    lines = Lines.of_root(tmp_path)
+    drive = {"skill": {"name": "drive", "wording": "drive to {room}"}, "now": {"room": ["ward 3", "storage"]}}
+    say = {"skill": {"name": "say", "wording": "say {text}", "parameters": {"text": {"text": 200}}}, "now": {}}
+    lines.add("skills", at=0, added=[say, drive])
+    lines.add("text", id=0, turns=[])
+    lines.add("request", node=0, id="0.1", start=0, own=[], may_say={"kind": "decision", "skills": 3})
+    page = open_page(serve(lines.path, steering=Steering(expert(), paused=True)).url)
+    words = page.get_by_label("The next decision, in place of the model's")
+    expect(words).to_have_attribute("placeholder", "Say the next decision, e.g. Act: drive to storage")
+    words.focus()
+    listed = page.locator("#may-say option").evaluate_all("all => all.map(one => one.value)")
+    assert [one for one in listed if "drive" in one or "say" in one] == [
+        "Act: drive to ward 3",
+        "Act: drive to storage",
+    ]
 
 
 def test_a_skill_that_is_refused_with_a_yes_is_refused(tmp_path: Path, serve: Serve, open_page: Open) -> None:
@@ -541,10 +565,17 @@ def test_the_tree_shows_which_of_two_robots_a_subtree_has(tmp_path: Path, serve:
 def test_runs_are_filtered_opened_and_laid_side_by_side(tmp_path: Path, serve: Serve, open_page: Open) -> None:
     for name in ("reactree_wm", "reactree", "react_wm"):
         demo(tmp_path / f"{name}.jsonl", name=name).run()
+    named = {"name": "reactree_wm:system_text=false:fixed_example=false:break_rounds=true", "options": {}}
+    Lines(tmp_path / "long.jsonl", "Fold a towel", planner=named).end()
     Lines(tmp_path / "other.jsonl", "Wash a plate").end(end="failure", message="gave up")
     page = open_page(serve(tmp_path).url)
     rows = page.locator("tbody tr")
-    expect(rows).to_have_count(4)
+    expect(rows).to_have_count(5)
+    expect(rows.filter(has_text="Fold a towel").locator("td[data-title=Planner]")).to_have_text(
+        "reactree_wmsystem_text=false, fixed_example=false, break_rounds=true"
+    )
+    assert page.locator(".table").evaluate("one => one.scrollWidth <= one.clientWidth")
+    expect(page.get_by_role("button", name="Side by side: tick two runs")).to_be_disabled()
     page.get_by_label("outcome").select_option("Goal not reached")
     expect(rows).to_have_count(1)
     page.get_by_label("outcome").select_option("")
@@ -649,6 +680,14 @@ def test_what_a_limit_kept_from_beginning_is_grey_and_counts_as_no_failure(
     [
         ({"gsr": 1.0, "ssr": 1.0}, ("✓Goal reachedGSR 1.00, SSR 1.00", ""), "success"),
         ({"gsr": 0.0, "ssr": 0.5}, ("✗Goal not reachedGSR 0.00, SSR 0.50", "the goal does not hold"), "failure"),
+        (
+            {"gsr": 0.0, "ssr": 0.5, "unmet": ["apple on sofa (1 of 2)"]},
+            (
+                "✗Goal not reachedGSR 0.00, SSR 0.50; does not hold: apple on sofa (1 of 2)",
+                "the goal does not hold: apple on sofa (1 of 2)",
+            ),
+            "failure",
+        ),
         ({}, ("≟Claimed, not checked", "the run had no goal to be judged by"), "claimed"),
         ({"end": "model_gone", "message": "it is off"}, ("✗Broken offmodel gone", "it is off"), "failure"),
         ({"end": "out_of_time", "reason": "9 s"}, ("✗Goal not reachedout of time", "out of time: 9 s"), "failure"),
@@ -689,7 +728,7 @@ def test_the_page_counts_as_the_terminal_does_and_explains_its_signs(
     for kind, (sign, does) in flows().items():
         expect(page.locator(".legend")).to_contain_text(f"{sign}{kind}: {does}")
     page.get_by_role("tab", name="World").click()
-    expect(page.locator(".named")).to_have_text(["apple 2", "pudding 1", "coffee table 1"])
+    expect(page.locator(".named")).to_have_text(["apple 2", "coffee table 1", "pudding 1"])
     page.get_by_role("tab", name="Run").click()
     spent = dict(
         zip(page.locator(".facts dt").all_inner_texts(), page.locator(".facts dd").all_inner_texts(), strict=True)
@@ -787,6 +826,7 @@ def test_what_is_done_folds_into_one_line_and_the_way_to_what_failed_is_open(
     for name in ("put the milk down", "bring the plate", "bring the cup"):
         expect(row(page, name)).to_have_class(re.compile("idle"))
         expect(row(page, name).locator(".many")).to_have_text("not reached")
+    expect(page.locator("[role=treeitem].flow.success > .doing").first).to_have_text("✓ 1 of 4")
     expect(page.get_by_label("Marks of the time line")).to_contain_text("2 failures")
     expect(page.locator("[role=treeitem][aria-selected=true]")).to_have_attribute(
         "title", "agent node: find the milk, failure"
@@ -843,6 +883,47 @@ def test_what_is_said_of_the_end_leads_to_the_branch(chore: Path, serve: Serve, 
     page.get_by_role("button", name="'bring the plate' was not reached").click()
     expect(page.locator("h2.goal")).to_have_text("bring the plate")
     expect(row(page, "bring the plate")).to_have_attribute("aria-selected", "true")
+    page.get_by_role("button", name="'bring the milk' failed: I cannot find the milk.").click()
+    expect(page.locator(".message")).to_have_text("I cannot find the milk.")  # as its row says
+    page.get_by_role("button", name="out of decisions: all of the 6").click()
+    expect(page.locator("h2.goal")).to_have_text("find the milk")  # which decided last
+
+
+def test_a_verdict_of_many_parts_leaves_the_tree_its_place_and_rows_their_names(
+    tmp_path: Path, serve: Serve, open_page: Open
+) -> None:
+    lines = Lines.of_root(tmp_path)
+    goals = [f"move {number} of the water glasses on the coffee table" for number in range(30)]
+    nodes = [{"node": at, "parent": 0, "kind": "agent", "name": one, "subgoal": one} for at, one in enumerate(goals, 1)]
+    lines.add("grow", nodes=nodes)
+    lines.add("status", of=[[at, "failure", "a long reason, " * 30] for at in range(31)])
+    unmet = ["water glass on coffee table (3 of 30)", "tv turned on"]
+    undone = [f"'{one}' failed: {'a long reason, ' * 30}" for one in goals]
+    lines.end(end="failure", gsr=0.0, ssr=0.1, unmet=unmet, undone=undone)
+    page = open_page(serve(lines.path).url)
+    page.locator(".outcome summary").click()
+    expect(page.get_by_role("button", name=f"'{goals[-1]}' failed")).to_have_count(1)
+    assert page.locator(".outcome").bounding_box()["height"] < 0.3 * 800
+    name = row(page, goals[0]).locator(".name")
+    expect(name).to_have_text(goals[0])
+    assert all(name.locator("span").evaluate_all("all => all.map(one => one.scrollWidth <= one.clientWidth)"))
+    page.get_by_role("tab", name="Run").click()
+    expect(page.locator("dt", has_text="Does not hold").locator("+ dd > div")).to_have_text(unmet)
+
+
+def test_what_the_instruction_names_comes_first_and_says_if_it_was_never_seen(
+    tmp_path: Path, serve: Serve, open_page: Open
+) -> None:
+    words = ["glasses", "water glass", "apple", "towel"]
+    lines = Lines(tmp_path / "run.jsonl", "Put 2 water glasses and 1 apple on the table", recallable=words)
+    lines.add("grow", nodes=[{"node": 0, "parent": None, "kind": "agent", "name": "root", "subgoal": "root"}])
+    seen = [{"word": word, "instance": 1, "room": "kitchen 1"} for word in ("table", "sofa", "apple")]
+    lines.add("observation", node=0, of="execute", text="You see an apple.", outcome="done", seen=seen)
+    page = open_page(serve(lines.path).url)
+    page.get_by_role("tab", name="World").click()
+    expect(page.locator(".named")).to_have_text(["water glass", "apple 1", "table 1"])
+    expect(page.locator("#panel-world li").first).to_have_text("water glassnever seen")
+    expect(page.locator("#panel-world h2").first).to_have_text("Named in the instruction, and when last seen")
 
 
 def test_words_are_searched_in_goals_decisions_and_observations(chore: Path, serve: Serve, open_page: Open) -> None:

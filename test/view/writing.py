@@ -144,7 +144,11 @@ def parted_run(path: Path) -> Path:
         for number in numbers:
             flow = names[number] in ("parallel", "sequence")
             one = {"node": number, "parent": parents[number], "kind": names[number] if flow else "agent"}
-            nodes.append(one | {"name": names[number]} | ({} if flow else {"subgoal": names[number], "depth": 1}))
+            nodes.append(
+                one
+                | {"name": names[number]}
+                | ({"policy": "majority"} if number == 1 else {} if flow else {"subgoal": names[number], "depth": 1})
+            )
         lines.add("grow", nodes=nodes)
 
     begun: list[int] = []

@@ -381,7 +381,7 @@ class WorldServices:
             score = await self._ask(lambda: world.judge(goal)) if goal else None
         if score is not None:
             response.has_goal, response.gsr, response.ssr = True, score.gsr, score.ssr
-            response.goal = named_values(score.goal)
+            response.goal, response.unmet = named_values(score.goal), list(score.unmet)
 
     async def _describe(self, request: DescribeHousehold.Request, response: DescribeHousehold.Response) -> None:
         world = self._world()

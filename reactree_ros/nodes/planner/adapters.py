@@ -183,7 +183,7 @@ class RosWorld(SharedWorld):
         """Ask how far an instruction's goal is reached; None if the world has no such goal."""
         return self._asked(
             "evaluate",
-            lambda msg: Score(msg.gsr, msg.ssr, values_from(msg.goal)) if msg.has_goal else None,
+            lambda msg: Score(msg.gsr, msg.ssr, values_from(msg.goal), list(msg.unmet)) if msg.has_goal else None,
             instruction=instruction,
         )
 

@@ -107,7 +107,7 @@ SHUTDOWN = (ExecuteTask.Result.SHUTDOWN, "the planner was shut down")
 #: Fields of a goal's result that are the episode's.
 _OF_AN_EPISODE = (
     *("end", "gsr", "ssr", "decisions", "steps", "agent_nodes", "questions", "max_depth", "seconds", "model_seconds"),
-    *("branches", "branches_done", "undone", "untouched"),
+    *("branches", "branches_done", "undone", "untouched", "unmet"),
     *("prompt_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", "cost", "cost_uncached"),
     *("replies", "attempts", "refused_attempts", "repeated_attempts", "refused_tokens"),
 )

@@ -63,7 +63,7 @@ export class NodePanel {
 
   _showHead(record, node, moment) {
     const status = record.status(node, moment);
-    const message = latest(node.statuses, moment)?.message ?? "";
+    const message = status === "failure" ? record.why(node, moment) : (latest(node.statuses, moment)?.message ?? "");
     const started = latest(node.started, moment);
     const tokens = latest(node.tokens, moment);
     const end = latest(node.ends, moment);
@@ -83,7 +83,7 @@ export class NodePanel {
       ["Took", took === null ? "" : seconds(took)],
       ["Policy", node.policy],
       ["Robot", robot],
-      ["Ended", end && [end.failure ? `${end.unreached ? SPOKEN[""] : end.failure.kind}: ${end.failure.message}` : (end.end ?? "")]],
+      ["Ended", end && (end.unreached ? SPOKEN[""] : endWords(end.failure?.kind ?? end.end))],
     ].filter(([, value]) => value || value === 0);
     this._head.replaceChildren(
       make("div.chips", {}, make(`span.chip.${status || "idle"}`, {}, SPOKEN[status])),
@@ -158,10 +158,11 @@ export class WorldPanel {
       return disclosure("room", room || "somewhere", count(number), list, !open.has(room));
     });
     const picture = latest(record.pictures, moment)?.picture;
+    const named = inInstruction(record, known).map((thing) => this._thing(thing, thing.at ? whereabouts(thing.name, thing.at) : "never seen"));
     this._host.replaceChildren(
+      section("Named in the instruction, and when last seen", named),
       drawMap(record, moment, known) ?? "",
       picture ? image(picture, "What the camera saw last") : "",
-      section("Named in the instruction", inInstruction(record, known).map((thing) => this._thing(thing, whereabouts(thing.name, thing.at)))),
       section("Held", known.held.map((thing) => this._thing(thing))),
       section("Rooms, and when things were last seen", rooms.length ? rooms : [make("p.empty", {}, "Nothing has been seen yet.")], "div"),
       section("Never opened", known.closed.map((name) => make("li", { dir: "auto" }, name))),
@@ -176,7 +177,7 @@ export class WorldPanel {
   }
 
   _thing({ name, at }, where = null) {
-    return make("li", { dir: "auto" }, make(where === null ? "span.thing" : "span.named", {}, name), where ? make("span.where", {}, where) : "", at.states.map((state) => make("span.state", {}, state.toLowerCase())), make("span.ago", {}, seconds(at.t)));
+    return make("li", { dir: "auto" }, make(where === null ? "span.thing" : "span.named", {}, name), where ? make("span.where", {}, where) : "", at ? [at.states.map((state) => make("span.state", {}, state.toLowerCase())), make("span.ago", { title: "Last seen, from the beginning of the run" }, seconds(at.t))] : "");
   }
 }
 
@@ -203,11 +204,22 @@ export function knownWorld(record, moment) {
   return { rooms, held, closed, seen };
 }
 
-/** Return the things that the instruction names, by any word of their names except the number. */
+/** Return the things that the instruction names, by all words of their names except the number; first those never seen. */
 function inInstruction(record, known) {
-  const said = ` ${String(record.header?.instruction ?? "").toLowerCase().replace(/[^\p{L}\p{N}]+/gu, " ")} `;
   const word = (name) => name.toLowerCase().replace(/\s*\d+$/, "");
-  return known.seen.filter(({ name }) => word(name) && [`${word(name)} `, `${word(name)}s `, `${word(name)}es `].some((one) => said.includes(` ${one}`)));
+  const words = new Set([...known.seen.map(({ name }) => word(name)), ...(record.header?.recallable ?? []).map(word)]);
+  const named = new Set();
+  let said = ` ${String(record.header?.instruction ?? "").toLowerCase().replace(/[^\p{L}\p{N}]+/gu, " ")} `;
+  for (const one of [...words].filter(Boolean).sort((a, b) => b.length - a.length)) { // not glasses in water glasses
+    for (const form of [one, `${one}s`, `${one}es`]) {
+      if (!said.includes(` ${form} `)) continue;
+      named.add(one);
+      said = said.replaceAll(` ${form} `, " | ");
+    }
+  }
+  const seen = known.seen.filter(({ name }) => named.has(word(name)));
+  for (const { name } of seen) named.delete(word(name));
+  return [...[...named].map((name) => ({ name })), ...seen].sort((a, b) => Boolean(a.at) - Boolean(b.at) || a.name.localeCompare(b.name, "en", { numeric: true }));
 }
 
 function whereabouts(name, at) {
@@ -224,14 +236,16 @@ export class RunPanel {
     const header = record.header ?? {};
     const tokens = latest(record.tokens, moment);
     const counts = latest(record.counts, moment) ?? { decisions: 0, steps: 0 };
-    const key = JSON.stringify([header.id, tokens?.n, record.agents(moment), counts]);
+    const unmet = record.unmet(moment);
+    const key = JSON.stringify([header.id, tokens?.n, record.agents(moment), counts, unmet]);
     if (key === this._key) return;
     this._key = key;
-    const rows = (pairs) => make("dl.facts", {}, pairs.filter(([, value]) => value !== "" && value !== null && value !== undefined).map(([name, value]) => [make("dt", {}, name), make("dd", { dir: "auto" }, value)]));
+    const rows = (pairs) => make("dl.facts", {}, pairs.filter(([, value]) => value !== null && value !== undefined && value.length !== 0).map(([name, value]) => [make("dt", {}, name), make("dd", { dir: "auto" }, value)]));
     const { llm, ...settings } = header.llm ?? {};
     this._host.replaceChildren(
       rows([
         ["Instruction", header.instruction],
+        ["Does not hold", unmet.map((one) => make("div", {}, one))],
         ["Task", header.task_id === null ? header.task_name : `${header.task_id} ${header.task_name}`],
         ["Planner", named(header.planner?.name, header.planner?.options)],
         ["Language model", named(llm, settings)],

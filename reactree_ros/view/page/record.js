@@ -21,6 +21,7 @@ export function latest(items, moment) {
 
 /** What pictures may be: an address of anything else is not followed. */
 const MEDIA = ["image/png", "image/jpeg"];
+export const MOST_SAID = 400; // suggestions of what may be said
 const GOALS = new Set(["agent", "goal"]);
 const ZERO = { prompt: 0, cached: 0, output: 0, reasoning: 0, seconds: 0, requests: 0, refused: 0 };
 
@@ -174,7 +175,7 @@ export class Record {
       if (!offers.has(robot)) offers.set(robot, []);
       offers.get(robot).splice(at, removed.length, ...added);
     }
-    const skills = [...new Set([...offers.values()].flat())].filter((skill) => typeof skill === "string"); // others have values to choose
+    const skills = [...new Set([...offers.values()].flat().flatMap(saidAs))];
     const kinds = [hasNone ? "" : "think", flows.length ? "expand" : "", ...more].filter((kind) => KINDS[kind]);
     return [...kinds.map((kind) => `${KINDS[kind].label}: `), ...["done", "failure", ...skills].map((skill) => `${KINDS.act.label}: ${skill}`)];
   }
@@ -187,9 +188,16 @@ export class Record {
     return message === "failure" || message.endsWith("ended in failure") ? "" : message;
   }
 
-  /** Return the parts of a verdict: words of each, and the node that they are about. */
+  /** Return the parts of a verdict: words of each, and the node that they are about; the first is about the end. */
   because(verdict) {
-    return verdict.because.split("; ").map((words) => ({ words, node: [...this._undone].find(([name]) => words.startsWith(`'${name}' `))?.[1].node }));
+    const undone = [...this._undone].map(([name, { node }]) => [`'${name}' `, node]);
+    const about = (words) => undone.find(([quoted]) => words.slice(words.indexOf("'")).startsWith(quoted))?.[1];
+    return verdict.reasons.map((words, at) => ({ words, node: about(words) ?? (at ? undefined : this.decisions.at(-1)?.node) }));
+  }
+
+  /** Return which conditions of the goal do not hold, once the run has ended. */
+  unmet(moment) {
+    return this.verdict(moment) ? (this.end.result.unmet ?? []) : [];
   }
 
   /** Return how many agent nodes had begun. */
@@ -459,6 +467,13 @@ export function shownAs(decision) {
 /** Return a thing's name; instance 0: its word is its own name, as `nurse desk`. */
 function named({ word, instance }) {
   return instance ? `${word} ${instance}` : word;
+}
+
+/** Return how an offer may be said, with each value that fits; not if a value is free. */
+function saidAs(offer) {
+  if (typeof offer === "string") return [offer];
+  const fill = (said, [name, values]) => said.flatMap((words) => values.map((value) => words.replace(`{${name}}`, value))).slice(0, MOST_SAID);
+  return Object.entries(offer.now).reduce(fill, [offer.skill.wording]).filter((words) => !words.includes("{"));
 }
 
 function textOf(turn) {

@@ -2,7 +2,7 @@
 
 import { Overview } from "./overview.js";
 import { endWords, NodePanel, RunPanel, scores, WorldPanel } from "./panels.js";
-import { countUntil, latest, Record } from "./record.js";
+import { countUntil, latest, MOST_SAID, Record } from "./record.js";
 import { Search } from "./search.js";
 import { fetchRuns, follow, Refused, steer } from "./stream.js";
 import { make, seconds, visible } from "./text.js";
@@ -13,7 +13,6 @@ import { COUNTS, FLOWS, SCORES, STATUSES } from "./words.js";
 const MANY = 200; // events at once: a finished record, not a live run
 const CATCHING_UP = 150; // milliseconds
 const PANES = ["tree", "node", "world", "run"]; // on a narrow screen one at a time, else the tree beside another
-const MOST_SAID = 400; // suggestions of what may be said
 const NARROW = matchMedia("(max-width: 700px)");
 
 export class RunView {
@@ -128,13 +127,13 @@ export class RunView {
     this._pause = button("Pause", "Pause or continue (P)", () => this._command(this._course?.paused ? "go on" : "pause"));
     this._step = button("Step", "One decision, or one skill of a routine (S)", () => this._command("step"));
     this._cancel = button("Cancel", "Stop the run for good (C)", () => this._askCancel());
-    this._words = make("input.decision", { type: "text", placeholder: "Say the next decision, e.g. Act: open fridge 1", "aria-label": "The next decision, in place of the model's", maxlength: 4000, autocomplete: "off", list: "may-say", onfocus: () => this._suggest() });
+    this._words = make("input.decision", { type: "text", "aria-label": "The next decision, in place of the model's", maxlength: 4000, autocomplete: "off", list: "may-say", onfocus: () => this._suggest() });
     this._maySay = make("datalist", { id: "may-say" });
     this._sayIt = make("button.primary", { type: "submit" }, "Say");
     this._notice = make("p.notice", { role: "alert" });
     this._form = make("form.say", { onsubmit: (event) => (event.preventDefault(), this._sayDecision()) }, this._words, this._maySay, this._sayIt);
     this._step.disabled = this._words.disabled = this._sayIt.disabled = true; // until the run is known to be paused
-    this._told = make("input.told", { type: "text", placeholder: "Tell the run, e.g. not that one, the red one; stop ends it", "aria-label": "Tell the run something", maxlength: 1000, autocomplete: "off" });
+    this._told = make("input.told", { type: "text", placeholder: "Tell the run something; stop ends it", "aria-label": "Tell the run something", maxlength: 1000, autocomplete: "off" });
     this._tellIt = make("form.say.tell", { onsubmit: (event) => (event.preventDefault(), this._tell()) }, this._told, make("button", { type: "submit" }, "Tell"));
     this._question = make("div.question", { role: "alert", hidden: true });
     return make("div.steering", { hidden: true, role: "toolbar", "aria-label": "Steer the run" }, this._pause, this._step, this._form, this._tellIt, this._cancel, this._notice, this._question);
@@ -209,11 +208,11 @@ export class RunView {
     this._course = course;
     this._controls.hidden = course.ended;
     this._step.hidden = !course.commands.includes("step");
-    this._form.hidden = !course.commands.includes("say");
+    this._form.hidden = Boolean(course.asked) || !course.commands.includes("say");
     this._pause.textContent = course.paused ? "Continue" : "Pause";
     this._step.disabled = this._words.disabled = this._sayIt.disabled = !course.paused;
     this._notice.textContent = visible(course.notice);
-    this._tellIt.hidden = !course.commands.includes("tell");
+    this._tellIt.hidden = Boolean(course.asked) || !course.commands.includes("tell");
     this._put(course.asked);
     this._ask();
   }
@@ -278,6 +277,8 @@ export class RunView {
     this._sought = null;
     [() => {}, () => this._node.show(record, this._chosen, moment, { follow: this._live && !this._over, found: found?.entries, sought }), () => this._world.show(record, moment), () => this._counts.show(record, moment)][this._tab]();
     this._timeline.show(record, moment, this._live);
+    const said = record.maySay().at(-1) ?? "";
+    this._words.placeholder = `Say the next decision${said && !said.endsWith(": failure") ? `, e.g. ${visible(said)}` : ""}`;
     this._showState(moment);
     this._showBudgets(moment);
     this._share();
@@ -307,11 +308,12 @@ export class RunView {
     if (!verdict) return this._outcome.replaceChildren(this._state, held ? make("span.why", { dir: "auto" }, held) : "", problem);
     const { result } = end;
     const score = scores(result);
-    const short = [result.end === "done" ? "" : endWords(result.end), score].filter(Boolean).join("; ");
+    const unmet = this._record.unmet(moment).join(", ");
+    const short = [result.end === "done" ? "" : endWords(result.end), score, unmet && `does not hold: ${unmet}`].filter(Boolean).join("; ");
     const items = this._record.because(verdict).map(({ words: one, node }) => make("li", { dir: "auto" }, node === undefined ? one : make("button.link", { type: "button", onclick: () => this.select(node) }, one)));
     const more = [verdict.cost, result.message && !verdict.because.includes(result.message) ? `On the way: ${result.message}` : "", score && SCORES];
     this._outcome.replaceChildren(
-      make("details", {}, make("summary", {}, make("b.mark", { "aria-hidden": true }, verdict.mark), this._state, make("span.why", {}, short)), make("ul.because", {}, verdict.because ? items : ""), more.filter(Boolean).map((one) => make("p.quiet", { dir: "auto" }, one))),
+      make("details", {}, make("summary", {}, make("b.mark", { "aria-hidden": true }, verdict.mark), this._state, make("span.why", {}, short)), make("ul.because", {}, items), more.filter(Boolean).map((one) => make("p.quiet", { dir: "auto" }, one))),
       problem,
     );
   }

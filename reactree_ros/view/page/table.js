@@ -23,7 +23,8 @@ export class TableView {
     this._sorted = { name: "started", down: true };
     this._search = make("input", { type: "search", placeholder: "Search instructions and causes", "aria-label": "Search", oninput: () => this._draw() });
     this._filters = ["planner", "outcome", "cause"].map((name) => [name, make("select", { "aria-label": name, onchange: () => this._draw() })]);
-    this._compare = make("button.primary", { type: "button", disabled: true, onclick: () => this._open() }, "Side by side");
+    this._compare = make("button.primary", { type: "button", onclick: () => this._open() });
+    this._label();
     this._count = make("p.quiet", { role: "status" });
     this._body = make("tbody");
     this._titles = make("tr");
@@ -102,7 +103,11 @@ export class TableView {
     const cells = COLUMNS.map(({ name, title, number, write }) => {
       const value = run[name];
       if (name === "instruction") return make("td.instruction", { dir: "auto", title: run.run }, run.problem ? run.run : make("a", { href: `#/run/${encodeURIComponent(run.run)}` }, value || run.run));
-      if (name === "outcome") return make("td", { "data-title": title }, make(`span.chip.${run.verdict.status}`, {}, value), run.cause ? make("p.cause", { dir: "auto" }, run.cause.slice(0, 200)) : "");
+      if (name === "outcome") return make("td", { "data-title": title }, make(`span.chip.${run.verdict.status}`, {}, value), run.cause ? make("p.cause", { dir: "auto" }, run.cause.length > 200 ? `${run.cause.slice(0, 200)}…` : run.cause) : "");
+      if (name === "planner" && value) {
+        const [short, ...options] = value.split(":");
+        return make("td", { dir: "auto", "data-title": title }, short, options.length ? make("p.cause", {}, options.join(", ")) : "");
+      }
       const missing = value === null || value === undefined;
       return make(number ? "td.number" : "td", { dir: "auto", "data-title": title }, missing ? "–" : (write ?? (number ? count : String))(value));
     });
@@ -113,8 +118,13 @@ export class TableView {
     if (chosen) this._chosen.add(run);
     else this._chosen.delete(run);
     if (this._chosen.size > 2) this._chosen.delete([...this._chosen][0]);
-    this._compare.disabled = this._chosen.size !== 2;
+    this._label();
     this._draw();
+  }
+
+  _label() {
+    this._compare.disabled = this._chosen.size !== 2;
+    this._compare.textContent = this._compare.disabled ? "Side by side: tick two runs" : "Side by side";
   }
 
   _open() {

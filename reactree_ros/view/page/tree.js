@@ -153,7 +153,10 @@ export class TreeView {
     const doing = status === "running" ? latest(node.doing, this.moment)?.skill : "";
     const why = status === "failure" ? this.record.why(node, this.moment) : "";
     const robot = latest(node.robots, this.moment)?.robot ?? "";
-    const key = [status, doing, why, robot, folded, this._children(node).length, node.id === this.selected, this._activeIds.has(node.id), spent?.key, this._only?.has(node.id)].join("\t");
+    const grown = this._children(node);
+    const done = grown.filter((child) => this.record.status(child, this.moment) === "success").length;
+    const share = node.policy && ["success", "failure"].includes(status) && done < grown.length ? `${done} of ${grown.length}` : "";
+    const key = [status, doing, why, robot, folded, grown.length, share, node.id === this.selected, this._activeIds.has(node.id), spent?.key, this._only?.has(node.id)].join("\t");
     let row = this._drawn.get(node.id);
     if (!row) {
       this._drawn.set(node.id, (row = this._list.appendChild(this._made(node, level))));
@@ -164,14 +167,13 @@ export class TreeView {
     row.className = ["node", node.isFlow ? "flow" : "goal", status || "idle", this._activeIds.has(node.id) && "active", node.id === this.selected && "selected", this._only && !this._only.has(node.id) && "beside"].filter(Boolean).join(" ");
     row.setAttribute("aria-selected", String(node.id === this.selected));
     row.title = visible(`${node.isFlow ? node.kind : `agent node: ${node.name.slice(0, 200)}`}, ${SPOKEN[status]}`);
-    const grown = this._children(node).length;
-    if (grown) row.setAttribute("aria-expanded", String(!folded));
+    if (grown.length) row.setAttribute("aria-expanded", String(!folded));
     else row.removeAttribute("aria-expanded");
     const [twisty, shape, , spoken, says, costs] = row.querySelectorAll(":scope > :not(.guides)");
-    twisty.textContent = grown ? (folded ? "▸" : "▾") : "";
+    twisty.textContent = grown.length ? (folded ? "▸" : "▾") : "";
     if (!node.isFlow) shape.lastChild.setAttribute("d", MARKS[status] ?? "M0 0");
     spoken.textContent = `, ${SPOKEN[status]}`;
-    says.textContent = visible([node.isFlow && status && STATUSES[status][0], robot, doing || why].filter(Boolean).join(" "));
+    says.textContent = visible([node.isFlow && status && STATUSES[status][0], share, robot, doing || why].filter(Boolean).join(" "));
     const { branch } = spent;
     costs.replaceChildren(
       branch.refused ? make("span.tag.bad", { title: `${branch.refused} refused` }, `▲ ${count(branch.refused)}`) : "",
