@@ -45,7 +45,8 @@ def why_gave_up(turns: Sequence[Turn]) -> str:
         if acted:
             continue
         if isinstance(turn, ToldFailed):
-            return next(one.reason for one in reversed(turn.tried) if one.succeeded is False)
+            failed = [one.reason for one in turn.tried if one.succeeded is False and one.reason]
+            return failed[-1] if failed else WITHOUT  # none where it was broken off, as by a limit of time
         if isinstance(turn, Saw) and turn.observation is not None and turn.observation.outcome is not Outcome.DONE:
             return shortened_line(turn.text, LONGEST)
         acted = isinstance(turn, Said) and turn.decision is not None and bool(turn.decision.skill_asked)

@@ -12,7 +12,8 @@ from doubles import EVERYTHING, START, Crew, Heard, ScriptedModel, ScriptedWorld
 from py_trees.common import Status
 from recorded_runs import Kept, assert_replays, recorded_episode
 
-from reactree_ros.agent.turns import About, Said, Saw, ToldFailed, Tried, Turn
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.turns import About, Said, Saw, ToldFailed, Tried, Turn, told_failed
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.episode.going_on import decision_of, go_on
@@ -20,6 +21,7 @@ from reactree_ros.llm.port import DecisionRequest, LanguageModelError, Reply
 from reactree_ros.memory.experience import End
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import TreeOptions
+from reactree_ros.tree.reason import why_gave_up
 from reactree_ros.world.port import Observation
 
 FAILS = ["Think: it is not here", "Act: failure"]
@@ -86,6 +88,11 @@ def test_the_reason_is_what_the_node_that_gave_up_thought_or_met_last(says: list
     node = next(one for one in run.context.nodes if one.subgoal == "a")
     assert node.feedback_message == reason, "which records and pages show"
     assert "\n" not in told.text
+
+
+def test_an_expansion_that_was_broken_off_gives_no_reason() -> None:
+    broken_off = told_failed([Tried("a", True), Tried("b", None)])  # as by a limit of time
+    assert why_gave_up([broken_off, Said("Act: failure", Act("failure"))]) == "gave up without a reason"
 
 
 # ---------------------------------------------------------------------- what is refused
