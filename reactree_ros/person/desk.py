@@ -223,5 +223,5 @@ class Typist:
         self._shown, self._shown_at = one, time.monotonic()
         asked = one.question
         who = f"{asked.asker}: " if asked.asker else ""
-        self._say(in_one_line(f"{who}{asked.text} ({asked.goal}; {one.ends - time.time():.0f} s)"))
+        self._say(in_one_line(f"{who}{asked.text} ({asked.goal}; answer within {one.ends - time.time():.0f} s)"))
         self._say("y: yes; anything else: no" if asked.skill else "Type the answer, then Enter.")

@@ -13,12 +13,26 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from reactree_ros.agent.needs import Need, needs_of
-from reactree_ros.agent.parameters import List, Named, Number, Parameter, ParameterError, Place, Text, Value, each_of
+from reactree_ros.agent.parameters import (
+    List,
+    Named,
+    Number,
+    Parameter,
+    ParameterError,
+    Person,
+    Place,
+    Text,
+    Value,
+    each_of,
+)
 from reactree_ros.agent.skill import Skill, SkillCall, skill_of
+from reactree_ros.agent.text import shortened_line
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.files import read_back
+from reactree_ros.household import rules
 from reactree_ros.household.scene import Thing
+from reactree_ros.household.tasks import parts_of
 from reactree_ros.plugins.settings import Harmless, did_you_mean, plain
 from reactree_ros.robot.config import RobotConfig, load_robot, worded
 from reactree_ros.robot.map_file import MapDocument, load_map
@@ -53,15 +67,36 @@ def _pairs(given: Any) -> Any:
 _Given = Annotated[dict[str, str], BeforeValidator(_pairs), Harmless(lambda values: all(map(plain, values.values())))]
 
 
-def _needs(goal: str) -> tuple[Need, ...]:
-    return needs_of(read_back.parse_yaml(goal)[0], {}) if goal else ()
+#: What a goal says of things: where they are in the end, or who has them.
+PLACED = "placed"
+
+
+def _parts(goal: str) -> tuple[tuple[Need, ...], Mapping[str, str]]:
+    """Read a goal: what has to hold, and the place or person of each thing that has to be there."""
+    declared = read_back.parse_yaml(goal)[0] if goal else []
+    needs: list[Any] = []
+    placed: dict[str, str] = {}
+    for one in declared if isinstance(declared, list) else [declared]:
+        if isinstance(one, Mapping) and PLACED in one:
+            placed |= _places(one[PLACED])
+            facts: Any = {fact: about for fact, about in one.items() if fact != PLACED}
+        else:
+            facts = one
+        needs += [facts] if facts or not placed else []
+    return needs_of(needs, {}), placed
+
+
+def _places(said: Any) -> Mapping[str, str]:
+    if not isinstance(said, Mapping) or not all(isinstance(one, str) for one in (*said, *said.values())):
+        raise ValueError(f"{PLACED}: {shortened_line(repr(said), 60)} names no place; write it like {{pills: Anna}}")
+    return said
 
 
 #: What has to hold, as YAML.
 Goal = Annotated[
     str,
     BeforeValidator(lambda one: one if isinstance(one, str) else json.dumps(one)),
-    Harmless(lambda goal: _needs(goal) is not None),
+    Harmless(lambda goal: _parts(goal) is not None),
 ]
 _Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -98,7 +133,9 @@ class DeclaredSettings(WorldSettings):
         description="what skills return, such as 'scan barcode.code=A-17'; other values are drawn as declared",
     )
     goal: Goal = Field(
-        default="", description="what has to hold at the end, written as requires: '{held: pills, at: nurse desk}'"
+        default="",
+        description="what has to hold at the end, written as requires: '{held: pills, at: nurse desk}'; where things "
+        "are, or who has them: '{placed: {pills: Anna}}'",
     )
     start: str = Field(default="", description="where the robot begins, a room or a place; by default as the map says")
     seed: int = Field(default=0, description="of failures and of what is returned")
@@ -120,7 +157,7 @@ class DeclaredWorld(MapWorld):
         for name in self._fail:
             self._skill(name, "fail")
         self._given = dict(self._values())
-        self._goal_needs = goal_of(settings, config, document)
+        self._goal_needs, self._goal_places = goal_of(settings, config, document)
         self._start()
 
     def _start(self) -> None:
@@ -132,6 +169,7 @@ class DeclaredWorld(MapWorld):
             at_first=AT_FIRST,
             condition=self.condition,
         )
+        self._placed: dict[str, str] = {}  # where what was released is, or who has it
         self._map.robot = self._map.approach(self._map.agent_room)
         if start := self._settings.start:
             if start not in (names := self._document.names(Place()) or ()):
@@ -188,11 +226,22 @@ class DeclaredWorld(MapWorld):
         return self.observe()
 
     def score(self) -> Pending[Score | None]:
-        needs = self._goal_needs
-        if not needs:
+        needs, places = self._goal_needs, self._goal_places
+        if not (parts := len(needs) + len(places)):
             return Pending.ready(None)
         unmet = [str(need) for need in needs if need.holds({}, self._map) is not True]
-        return Pending.ready(Score(gsr=not unmet, ssr=(len(needs) - len(unmet)) / len(needs), unmet=unmet))
+        unmet += [f"{PLACED} {thing}: {place}" for thing, place in places.items() if place not in self._where(thing)]
+        return Pending.ready(Score(gsr=not unmet, ssr=(parts - len(unmet)) / parts, unmet=unmet))
+
+    def _where(self, about: str) -> Iterator[str]:
+        """Yield the places, persons and rooms where a thing is, or things of a word."""
+        map = self._map
+        lying = {item.name: place.name for item in map.items() if (place := map.place_of(item)) is not None}
+        for name, at in (lying | self._placed).items():
+            if about in (name, parts_of(name)[0]) and name not in (one.name for one in rules.held(map)):
+                there = map.by_name.get(at)
+                room = None if there is None else map.room_of(there)
+                yield from (at, *([] if room is None else [room.name]))
 
     def execute(self, skill: str) -> Pending[Observation]:
         return Pending.ready(self._with_conditions(self._carried_out(skill)))
@@ -216,6 +265,9 @@ class DeclaredWorld(MapWorld):
             place = map.by_name.get(call.value("at"))
             if place is not None:
                 self._stand_at(place)
+            if released := call.value("released"):
+                self._placed[released] = call.value("place") or (map.anchor or map.agent_room).name
+            self._placed.pop(call.value("held"), None)
         elif begun and call.skill.moves:
             map.leave()
         ended = conduct.after(map, call, outcome, words, data)
@@ -271,14 +323,22 @@ class DeclaredTask:
         return True
 
 
-def goal_of(settings: DeclaredSettings, config: RobotConfig, document: MapDocument) -> tuple[Need, ...]:
-    """Return what has to hold at the end. Raises UserError."""
+def goal_of(
+    settings: DeclaredSettings, config: RobotConfig, document: MapDocument
+) -> tuple[tuple[Need, ...], Mapping[str, str]]:
+    """Return what has to hold at the end, and the place or person of each thing. Raises UserError."""
     try:
-        needs = tuple(worded(need, config.wordings) for need in _needs(settings.goal))
-        config.check_of_needs(document)(needs)
+        asked, placed = _parts(settings.goal)
+        needs = tuple(worded(need, config.wordings) for need in asked)
+        config.check_of_needs(document)((*needs, *(Need("held", (thing,)) for thing in placed)))
+        known = [name for kind in (Place(), Person()) for name in document.names(kind) or ()]
+        if wrong := next((one for one in placed.values() if one not in known), ""):
+            raise ValueError(
+                f"{PLACED}: '{wrong}' is neither a place nor a person of the map; {did_you_mean(wrong, known)}"
+            )
     except ValueError as error:
         raise UserError(f"goal: {error}") from None
-    return needs
+    return needs, placed
 
 
 def _make(settings: DeclaredSettings, task: DeclaredTask | None, *, scored: bool = True) -> DeclaredWorld:

@@ -68,7 +68,7 @@ def typed() -> Iterator[Typed]:
 
 def test_a_question_is_shown_with_who_asks_and_what_is_typed_answers_it(typed: Typed) -> None:
     answer = typed.desk.ask(Question("Which \x1b[31mapple?", 600.0, goal="bring an apple", asker="/planner"))
-    assert typed.shows("apple?") == "/planner: Which ␛[31mapple? (bring an apple; 600 s)"
+    assert typed.shows("apple?") == "/planner: Which ␛[31mapple? (bring an apple; answer within 600 s)"
     typed.type("the red one\n")
     assert answer.result(PATIENCE) == Answer("the red one", "terminal")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +43,10 @@ ERRAND = (
 )
 
 
-def world(folder: Path, **settings: Any) -> DeclaredWorld:
+def world(folder: Path, *, expected: Sequence[Mapping[str, str]] = (), **settings: Any) -> DeclaredWorld:
     given = {"robot": str(delivery_robot(folder)), "condition": {"people": False}, **settings}
+    with (folder / "map.yaml").open("a") as file:
+        file.write(yaml.safe_dump({"expected": list(expected)}))
     made = SPEC.make(read_settings(DeclaredSettings, given, where="test"), None)
     assert isinstance(made, DeclaredWorld)
     return made
@@ -67,6 +69,27 @@ def test_an_errand_has_its_effects_and_reaches_its_goal(tmp_path: Path) -> None:
     assert one.score().result().gsr == 1.0  # type: ignore[union-attr]
     (after,) = did(one, ["navigate to counter at 0.5 m/s", *ERRAND[1:3], ERRAND[5]])[-1:]
     assert "Anna" not in {each.place for each in after.seen}
+
+
+@pytest.mark.parametrize(
+    ("skills", "goal", "unmet"),
+    [
+        (ERRAND, {"placed": {"pills": "Anna"}}, []),
+        (ERRAND[4:], {"at": "nurse desk", "placed": {"pills": "Anna"}}, ["placed pills: Anna"]),  # without any pills
+        (ERRAND, {"placed": {"pills": "Bob"}}, ["placed pills: Bob"]),
+        ((*ERRAND, *ERRAND[:3]), [{"placed": {"pills": "Anna"}}, {"at": "counter"}], ["placed pills: Anna"]),
+        ((), {"placed": {"pill box 1": "counter", "pill box": "pharmacy"}}, []),
+        ((), {"placed": {"pill box 1": "nurse desk"}}, ["placed pill box 1: nurse desk"]),
+    ],
+)
+def test_a_goal_says_who_has_a_thing_or_where_it_is(
+    tmp_path: Path, skills: Sequence[str], goal: Any, unmet: Sequence[str]
+) -> None:
+    one = world(tmp_path, goal=goal, expected=[{"name": "pill box 1", "at": "counter"}])
+    did(one, skills)
+    score = one.score().result()
+    assert score is not None
+    assert (score.gsr, list(score.unmet)) == (not unmet, unmet)
 
 
 @pytest.mark.parametrize(
@@ -134,6 +157,15 @@ def test_a_start_names_where_it_is_and_what_there_is(tmp_path: Path) -> None:
         ({"start": "countre"}, "start: 'countre' is nowhere on the map; did you mean 'counter'?"),
         ({"goal": {"hld": "pills"}}, "goal: 'hld' is nothing that can be needed; did you mean 'held'?"),
         ({"goal": {"held": "pils"}}, "goal: held: 'pils' is nothing on the map"),
+        (
+            {"goal": {"placed": "pills"}},
+            "goal: placed: 'pills' names no place; write it like {pills: Anna}",
+        ),
+        ({"goal": {"placed": {"pils": "Anna"}}}, "goal: held: 'pils' is nothing on the map"),
+        (
+            {"goal": {"placed": {"pills": "Ana"}}},
+            "goal: placed: 'Ana' is neither a place nor a person of the map; did you mean 'Anna'?",
+        ),
         ({"goal": {"condition": "peple"}}, "'peple' is none of the conditions; did you mean 'people'?"),
     ],
 )
