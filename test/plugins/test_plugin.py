@@ -24,7 +24,7 @@ BROUGHT = {"planners": "pick", "worlds": "garden", "models": "gardener", "memori
 
 
 def test_its_world_keeps_to_the_port() -> None:
-    assert check_world(garden.Garden(garden.GardenTask("bean"))) == []
+    assert check_world(garden.Garden(garden.GardenTask("bean")), at_once=60.0) == []
 
 
 def test_its_memory_keeps_to_the_port(tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_a_wait_sees_what_changes(tmp_path: Path) -> None:
 
 
 def test_it_is_a_world(tmp_path: Path) -> None:
-    assert check_world(world(tmp_path)) == []
+    assert check_world(world(tmp_path), at_once=60.0) == []
 
 
 def test_a_start_names_where_it_is_and_what_there_is(tmp_path: Path) -> None:

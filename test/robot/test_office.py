@@ -200,7 +200,7 @@ def test_a_template_is_not_said_as_it_stands(grammar: DecisionGrammar) -> None:
 
 
 def test_the_office_is_a_world_that_keeps_to_the_port() -> None:
-    assert check_world(OfficeWorld()) == []
+    assert check_world(OfficeWorld(), at_once=60.0) == []
 
 
 def test_skills_are_carried_out_and_change_what_is_known() -> None:

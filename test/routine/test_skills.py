@@ -327,9 +327,9 @@ def test_a_routine_that_no_world_can_carry_out_is_refused(change: dict[str, Any]
 @pytest.mark.slow
 def test_a_house_with_routines_keeps_to_the_port_and_carries_one_out() -> None:
     task = load_tasks(HOUSES["villa"])[0]
-    assert check_world(RoutineSkills(SymbolicWorld(task), [FETCH]), tries=20) == []
+    assert check_world(RoutineSkills(SymbolicWorld(task), [FETCH]), tries=20, at_once=60.0) == []
     world = RoutineSkills(SymbolicWorld(task, robots=2), [FETCH])
-    assert check_world(world) == []
+    assert check_world(world, at_once=60.0) == []
     world = RoutineSkills(SymbolicWorld(task), [FETCH])
     offer = world.available_skills().take()[-1]
     assert isinstance(offer, Offer)

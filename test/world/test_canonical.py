@@ -219,7 +219,7 @@ class Lenient(Free):
 
 
 def test_a_world_is_checked_for_saying_what_it_does() -> None:
-    assert check_world(Lenient(says=True)) == []
+    assert check_world(Lenient(says=True), at_once=60.0) == []
     assert check_world(Lenient(says=False))[:1] == [
         "'TAKE LAMP' is carried out, but canonical does not say that it is 'take lamp'"
     ]

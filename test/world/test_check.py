@@ -67,13 +67,13 @@ class Shed(World):
 @pytest.mark.parametrize("house", HOUSES)
 def test_the_symbolic_world_keeps_to_the_port(house: str) -> None:
     for task in load_tasks(HOUSES[house]):
-        assert check_world(SymbolicWorld(task), tries=60) == []
-        assert check_world(SymbolicWorld(task, scored=False)) == []
-        assert check_world(SymbolicWorld(task, robots=2)) == []
+        assert check_world(SymbolicWorld(task), tries=60, at_once=LONG) == []
+        assert check_world(SymbolicWorld(task, scored=False), at_once=LONG) == []
+        assert check_world(SymbolicWorld(task, robots=2), at_once=LONG) == []
 
 
 def test_a_world_of_somebody_else_keeps_to_the_port() -> None:
-    assert check_world(Shed()) == []
+    assert check_world(Shed(), at_once=LONG) == []
 
 
 ALL = SkillPolicy(
@@ -96,7 +96,7 @@ ALL = SkillPolicy(
     ],
 )
 def test_a_wrapped_world_keeps_to_the_port(wrapped: World) -> None:
-    assert check_world(wrapped) == []
+    assert check_world(wrapped, at_once=LONG) == []
 
 
 def test_a_recording_is_no_world_to_try_things_in() -> None:
@@ -269,13 +269,13 @@ class Talker(Shed):
 
 
 def test_a_world_whose_skills_run_together_keeps_to_the_port() -> None:
-    assert check_world(Talker()) == []
+    assert check_world(Talker(), at_once=LONG) == []
     assert check_world(Talker(at_once=True)) == ["'drive' beside 'say hello' was cancelled by the world itself"]
 
 
 def test_a_world_of_several_robots_keeps_to_the_port() -> None:
-    assert check_world(Pair()) == []
-    assert check_world(SkillTimeLimit(Pair(), 10.0)) == []
+    assert check_world(Pair(), at_once=LONG) == []
+    assert check_world(SkillTimeLimit(Pair(), 10.0), at_once=LONG) == []
 
 
 @pytest.mark.parametrize(
@@ -311,7 +311,7 @@ def test_a_task_says_what_it_asks_for(task: object, problem: str) -> None:
 
 def test_a_world_may_have_no_skills_left() -> None:
     offered = {"available_skills": lambda self: Pending.ready(() if self.taken else ("take rake 1",))}
-    assert check_world(but(**offered)) == []
+    assert check_world(but(**offered), at_once=LONG) == []
 
 
 @pytest.mark.parametrize(("broken", "times"), [({}, 2), ({"score": fails(ZeroDivisionError())}, 1)])
@@ -322,4 +322,7 @@ def test_a_world_is_closed_also_where_the_check_could_not_go_on(broken: dict[str
 
 
 def test_a_world_that_cannot_be_reset_may_say_so() -> None:
-    assert check_world(but(reset=lambda self, seed: Pending.failed(WorldError("a robot does not tidy up")))) == []
+    assert (
+        check_world(but(reset=lambda self, seed: Pending.failed(WorldError("a robot does not tidy up"))), at_once=LONG)
+        == []
+    )
