@@ -192,7 +192,19 @@ export class Record {
   because(verdict) {
     const undone = [...this._undone].map(([name, { node }]) => [`'${name}' `, node]);
     const about = (words) => undone.find(([quoted]) => words.slice(words.indexOf("'")).startsWith(quoted))?.[1];
-    return verdict.reasons.map((words, at) => ({ words, node: about(words) ?? (at ? undefined : this.decisions.at(-1)?.node) }));
+    const unmet = this.end.result.unmet ?? [];
+    const list = unmet.join(", ");
+    return verdict.reasons.flatMap((words, at) => {
+      const one = { words, node: about(words) ?? (at ? undefined : this.decisions.at(-1)?.node) };
+      if (!list || !words.endsWith(list)) return [one];
+      return [{ ...one, words: words.slice(0, -list.length).trim() }, ...unmet.map((condition) => ({ words: condition, node: this._branchOf(condition) }))];
+    });
+  }
+
+  /** Return the first agent node whose subgoal names all that a condition is about, such as `plate on sofa (1 of 2)`. */
+  _branchOf(condition) {
+    const things = condition.replace(/ \(.*\)$/, "").split(/ (?:on|in|turned) /);
+    return this.nodes.find((node) => !node.isFlow && node !== this.nodes[0] && things.every((thing) => node.name.includes(thing)))?.id;
   }
 
   /** Return which conditions of the goal do not hold, once the run has ended. */
