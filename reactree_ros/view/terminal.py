@@ -300,7 +300,7 @@ def show_result(result: EpisodeResult, console: Console) -> None:
 
 def next_steps(result: EpisodeResult, record: Path | None) -> str:
     if record is None:
-        return "To look at a run: reactree run … --save FILE.jsonl, then reactree view FILE.jsonl"
+        return "To look at a run: add --save FILE.jsonl, then reactree view FILE.jsonl"
     try:
         read_record(record)
     except RecordError as error:

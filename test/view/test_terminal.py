@@ -165,7 +165,7 @@ def test_a_run_ends_with_what_came_of_it_and_what_can_be_done_next(cli: Cli, tmp
     assert "resume" not in out
     out = cli("run", INSTRUCTION, "--save", short, "--max-decisions", 5).out
     assert f"To look at it: reactree view {short}\nTo go on with it: reactree resume {short}\n" in out
-    assert "reactree run … --save FILE.jsonl, then reactree view FILE.jsonl" in cli("run", INSTRUCTION).out
+    assert "To look at a run: add --save FILE.jsonl, then reactree view FILE.jsonl" in cli("run", INSTRUCTION).out
 
 
 @pytest.mark.parametrize("live", [False, True])
