@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from reactree_ros.agent.picture import opened
 from reactree_ros.errors import UserError
 from reactree_ros.plugins.installation import install_line
 from reactree_ros.record.moment import Moment
@@ -76,7 +77,7 @@ def _pictures(events: Sequence[Event]) -> Iterator[Image]:
         seen = _part(seen, whole, frame.at)
         png = png_of(seen.drawn(_drawn(frame, seen, seen.width / width)), size[0])
         picture = Image.new("RGB", size)
-        picture.paste(Image.open(io.BytesIO(png)))
+        picture.paste(opened(png))
         picture.info["duration"] = round(1000 * (LAST if frame.at is None else EACH))
         yield picture
 
