@@ -275,6 +275,16 @@ def test_a_question_is_asked_with_the_time_that_is_left_and_what_is_typed_answer
     expect(question).to_be_hidden()
     assert (answer.take().text, answer.take().by) == ("the red one", "page")
     expect(page.get_by_label("Tell the run something")).to_be_visible()
+    page.keyboard.type("2")  # too early for the next question, and no key of the page
+    answer = desk.ask(Question("Which table?", 59.0))
+    expect(page.get_by_label("Your answer")).to_be_focused()
+    page.keyboard.type("3rd\n")
+    expect(question).to_be_hidden()
+    assert answer.take().text == "3rd"
+    expect(page.get_by_role("tab", name="Node")).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("Escape")
+    page.keyboard.type("2")
+    expect(page.get_by_role("tab", name="World")).to_have_attribute("aria-selected", "true")
 
 
 def test_what_may_be_said_and_its_example_are_what_the_robot_is_offered(

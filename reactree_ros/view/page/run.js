@@ -152,6 +152,7 @@ export class RunView {
     this._question.hidden = !asked;
     this._question.replaceChildren();
     if (!asked) return;
+    this._answering = false;
     const left = make("span.left");
     const count = () => {
       const whole = Math.max(0, Math.ceil(asked.ends - Date.now() / 1000));
@@ -175,8 +176,9 @@ export class RunView {
     const said = make("input", { type: "text", placeholder: "Your answer", "aria-label": "Your answer", maxlength: 1000, autocomplete: "off" });
     this._question.append(
       make("p", { dir: "auto" }, make("b", {}, asked.text), ` For “${asked.reason}”. Without an answer in `, left, " the run goes on.", who),
-      make("form.say", { onsubmit: (event) => (event.preventDefault(), answer(said.value)) }, said, make("button.primary", { type: "submit" }, "Answer")),
+      make("form.say", { onsubmit: (event) => (event.preventDefault(), (this._answering = true), answer(said.value)) }, said, make("button.primary", { type: "submit" }, "Answer")),
     );
+    if (document.activeElement === document.body) said.focus(); // what is typed next is an answer, not keys of the page
   }
 
   // ------------------------------------------------------------------ events
@@ -362,6 +364,8 @@ export class RunView {
 
   /** Handle a key; return whether it has a meaning. */
   key(event) {
+    if (event.key === "Escape") this._answering = false;
+    if (this._answering && !this._course?.ended) return false; // the next question has not come yet
     const keys = {
       ".": () => this._timeline.step(1),
       ",": () => this._timeline.step(-1),
