@@ -248,7 +248,7 @@ def test_a_simulator_that_dies_is_started_again_and_the_task_goes_on(tmp_path: P
 
 
 def test_a_task_that_cannot_be_resumed_says_so_until_it_is_reset(peer: VirtualHomePeer, make_world: MakeWorld) -> None:
-    world = make_world(peer.port, time_limit=0.5)
+    world = make_world(peer.port, time_limit=2.0)
     done(world, "go to kitchen 1")
     peer.misbehave["render_script"] = "hang"
     with pytest.raises(WorldError):
