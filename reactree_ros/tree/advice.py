@@ -138,7 +138,8 @@ def why_not(said: str, things: Collection[str], known: Knowledge, robot: Known) 
         call = household.call(said)
     except ParameterError:
         return ""
-    named = [name for _, kind, name in call.named if isinstance(kind, Thing)] if known.words else []
+    tells = known.words or known.rooms  # else its observations are words alone
+    named = [name for _, kind, name in call.named if isinstance(kind, Thing)] if tells else []
     if unseen := next((name for name in named if not known.knows(name)), ""):
         is_word = word_of(unseen) in things
         return f"'{said}' is not done: {never_seen(unseen, known, robot)}" if is_word else ""

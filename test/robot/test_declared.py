@@ -225,6 +225,9 @@ def test_who_drives_into_a_room_is_told_of_what_it_may_take_there(robot: Path, c
     said = [*skills, "pick up blood sample 1", "done"]
     (robot / "replies.txt").write_text("".join(f"Act: {one}\n" for one in said))
     out = " ".join(cli(*TRY, *SCRIPT).out.split())
+    (robot / "replies.txt").write_text("Act: pick up pill box 1\nAct: done\n")
+    begun = " ".join(cli(*TRY, *SCRIPT, "--start", "nursery").out.split())
+    assert "'pick up pill box 1' is not done: no pill box has been seen. Not searched yet: " in begun
     assert "You navigate to pharmacy at 0.5 m/s. You see blood sample (1), counter, pill box (1)." in out
     assert "You pick up pill box 1. You see blood sample (1), counter. You hold pill box (1)." in out
     assert "'pick up blood sample 1' is not done: you do not have an empty hand" in out
