@@ -56,6 +56,7 @@ help:
 
 demo: .venv/.ready
 	@$(DEMO)/reactree run --llm small "Put 1 pudding and 1 apple on the coffee table"
+	@echo "This was $(DEMO)/reactree. 'Use it' in README.md installs it, with its page, for yourself."
 
 demo-mind: .venv-mind/.ready
 	@echo "SmolLM2 decides 24 times: half a minute of computing, a minute on busy cores."
