@@ -931,9 +931,12 @@ def test_what_the_instruction_names_comes_first_and_says_if_it_was_never_seen(
     lines = Lines(tmp_path / "run.jsonl", "Put 2 water glasses and 1 apple on the table", recallable=words)
     lines.add("grow", nodes=[{"node": 0, "parent": None, "kind": "agent", "name": "root", "subgoal": "root"}])
     seen = [{"word": word, "instance": 1, "room": "kitchen 1"} for word in ("table", "sofa", "apple")]
+    seen += [{"word": word, "instance": 1, "room": "kitchen 1", "states": ["CLOSED"]} for word in ("fridge", "apple")]
     lines.add("observation", node=0, of="execute", text="You see an apple.", outcome="done", seen=seen)
     page = open_page(serve(lines.path).url)
     page.get_by_role("tab", name="World").click()
+    never_opened = page.locator("section", has=page.get_by_role("heading", name="Never opened")).locator("li")
+    expect(never_opened).to_have_text(["fridge 1"])  # no apple is looked into
     expect(page.locator(".named")).to_have_text(["water glass", "apple 1", "table 1"])
     expect(page.locator("#panel-world li").first).to_have_text("water glassnever seen")
     expect(page.locator("#panel-world h2").first).to_have_text("Named in the instruction, and when last seen")

@@ -200,14 +200,18 @@ export function knownWorld(record, moment) {
     if (at.held) held.push({ name, at });
     else into(at.room, at.place === name ? "" : at.place, { name, at }); // furniture is not at itself
   }
-  const closed = [...record.openable].filter(([name, n]) => n <= moment && !latest(record.looks.get(name) ?? [], moment)).map(([name]) => name);
+  const carried = new Set((record.header?.recallable ?? []).map(wordOf)); // a milk can be opened, too, but nothing is in it
+  const closed = [...record.openable].filter(([name, n]) => n <= moment && !carried.has(wordOf(name)) && !latest(record.looks.get(name) ?? [], moment)).map(([name]) => name);
   return { rooms, held, closed, seen };
+}
+
+function wordOf(name) {
+  return name.toLowerCase().replace(/\s*\d+$/, "");
 }
 
 /** Return the things that the instruction names, by all words of their names except the number; first those never seen. */
 function inInstruction(record, known) {
-  const word = (name) => name.toLowerCase().replace(/\s*\d+$/, "");
-  const words = new Set([...known.seen.map(({ name }) => word(name)), ...(record.header?.recallable ?? []).map(word)]);
+  const words = new Set([...known.seen.map(({ name }) => wordOf(name)), ...(record.header?.recallable ?? []).map(wordOf)]);
   const named = new Set();
   let said = ` ${String(record.header?.instruction ?? "").toLowerCase().replace(/[^\p{L}\p{N}]+/gu, " ")} `;
   for (const one of [...words].filter(Boolean).sort((a, b) => b.length - a.length)) { // not glasses in water glasses
@@ -217,8 +221,8 @@ function inInstruction(record, known) {
       said = said.replaceAll(` ${form} `, " | ");
     }
   }
-  const seen = known.seen.filter(({ name }) => named.has(word(name)));
-  for (const { name } of seen) named.delete(word(name));
+  const seen = known.seen.filter(({ name }) => named.has(wordOf(name)));
+  for (const { name } of seen) named.delete(wordOf(name));
   return [...[...named].map((name) => ({ name })), ...seen].sort((a, b) => Boolean(a.at) - Boolean(b.at) || a.name.localeCompare(b.name, "en", { numeric: true }));
 }
 
