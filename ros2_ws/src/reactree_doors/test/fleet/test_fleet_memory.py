@@ -350,7 +350,7 @@ def test_memory_show_says_which_runs_are_only_here(
     monkeypatch.setattr(one._link, "_send_all", lambda: None)
     one.add_run([experience(task="waits")])
     memory_show(dataclasses.replace(memory(f"postgresql:url={url}"), spec=_Opened(one)))
-    shown = " ".join(capsys.readouterr().out.split())
+    shown = capsys.readouterr().out
     assert "runs that the fleet's server refuses\t1" in shown
     assert "runs that wait for the fleet's server\t1" in shown
 
