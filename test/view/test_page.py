@@ -259,7 +259,8 @@ def test_a_question_is_asked_with_the_time_that_is_left_and_what_is_typed_answer
 ) -> None:
     desk = Desk()
     steering = Steering(expert(), desk)
-    page = open_page(serve(Lines(tmp_path / "run.jsonl", "root").path, steering=steering).url)
+    lines = Lines(tmp_path / "run.jsonl", "root")
+    page = open_page(serve(lines.path, steering=steering).url)
     question = page.locator(".question")
     expect(question).to_be_hidden()
     answer = desk.ask(Question(f"Which apple? {HOSTILE}", 59.0, goal="bring an apple", asker="/one/planner"))
@@ -285,6 +286,14 @@ def test_a_question_is_asked_with_the_time_that_is_left_and_what_is_typed_answer
     page.keyboard.press("Escape")
     page.keyboard.type("2")
     expect(page.get_by_role("tab", name="World")).to_have_attribute("aria-selected", "true")
+    desk.ask(Question("Which sofa?", 59.0))
+    expect(page.get_by_label("Your answer")).to_be_focused()
+    page.keyboard.type("any\n")
+    expect(question).to_be_hidden()
+    lines.add("grow", nodes=[{"node": 0, "parent": None, "kind": "agent", "name": "root", "subgoal": "root"}])
+    expect(page.locator("[role=treeitem]")).to_have_count(1)  # the run goes on without a question
+    page.keyboard.type("1")
+    expect(page.get_by_role("tab", name="Node")).to_have_attribute("aria-selected", "true")
 
 
 def test_what_may_be_said_and_its_example_are_what_the_robot_is_offered(

@@ -184,6 +184,7 @@ export class RunView {
   // ------------------------------------------------------------------ events
 
   _take(events) {
+    this._answering = false; // the run goes on: keys are the page's again, such as those that pause and cancel
     for (const event of events) this._record.add(event);
     if (!this._shownHeader && this._record.header) {
       this._shownHeader = true;
