@@ -228,7 +228,7 @@ def doctor(
 
 
 def _folded(title: str, diagnoses: Sequence[Diagnosis]) -> Iterator[Diagnosis]:
-    """Yield a section in short: of what nobody needs whole, the names; of plug-ins, those of others."""
+    """Yield a section in short: only the names of optional parts, and only the plug-ins of other packages."""
     if title not in OPTIONAL:
         yield from (one for one in diagnoses if one.what not in BESIDE)
         return

@@ -77,7 +77,7 @@ def is_rewritten(console: Console) -> bool:
 
 @contextmanager
 def waiting(doing: str) -> Iterator[Status]:
-    """Say what is waited for: in a line that is written over, or once, if that cannot be and the wait is long."""
+    """Say what is waited for: a terminal gets one line that is rewritten; elsewhere only a long wait gets a line."""
     console = Console(stderr=True)
     soon = threading.Timer(PROMPT, say, (doing,), {"err": True})
     soon.daemon = True
@@ -94,7 +94,7 @@ def waiting(doing: str) -> Iterator[Status]:
 def open_model(spec: ModelSpec, settings: Settings) -> Iterator[LanguageModel]:
     """Make a language model and wait until it is ready; Ctrl-C ends the wait.
 
-    When a slow one is ready, its name and file are said.
+    It names a slow model and its file once the model is ready.
     """
     from reactree_ros.llm.port import LanguageModelError, NoAnswerInTime
     from reactree_ros.llm.spec import make_model

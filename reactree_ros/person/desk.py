@@ -118,7 +118,7 @@ def at_the_terminal(
     question is open.
 
     With ``piped``, what is read was written before: each line waits for a question, and answers just that.
-    ``asking`` is called when a question begins to be open, and when none is any more.
+    ``asking`` is called with True when a question opens, and with False when the last one closes.
     """
     ended, end = os.pipe()
     typist = Typist(desk, terminal, say, asking, piped=piped)

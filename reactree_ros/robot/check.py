@@ -139,7 +139,7 @@ def _never(need: Need, skill: Skill, skills: Sequence[Skill], house: SemanticMap
 
 
 def _is_reached(need: Need, skill: Skill, skills: Sequence[Skill], house: SemanticMap) -> bool:
-    """Whether some skill leads the robot where a need wants it; a thing may be anywhere."""
+    """Whether a skill can lead the robot where the need wants it. A thing may be anywhere."""
     named = {name: skill.parameters[name].named for name in need.parameters}
     leading = [one.parameters[one.effect["at"]].named for one in skills if "at" in one.effect]
     if any(kind is None or isinstance(kind, Thing) for kind in (*named.values(), *leading)):

@@ -30,7 +30,6 @@ from reactree_ros.agent.text import shortened_line
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.files import read_back
-from reactree_ros.household import rules
 from reactree_ros.household.scene import Thing
 from reactree_ros.household.tasks import parts_of
 from reactree_ros.plugins.settings import Harmless, did_you_mean, plain
@@ -238,7 +237,7 @@ class DeclaredWorld(MapWorld):
         map = self._map
         lying = {item.name: place.name for item in map.items() if (place := map.place_of(item)) is not None}
         for name, at in (lying | self._placed).items():
-            if about in (name, parts_of(name)[0]) and name not in (one.name for one in rules.held(map)):
+            if about in (name, parts_of(name)[0]):
                 there = map.by_name.get(at)
                 room = None if there is None else map.room_of(there)
                 yield from (at, *([] if room is None else [room.name]))

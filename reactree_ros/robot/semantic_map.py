@@ -469,7 +469,7 @@ class SemanticMap(House):
         return [self.things[id] for id in self.close]
 
     def before(self) -> list[Thing]:
-        """Return what the robot sees: what is at its place; of its room, if it stands at nothing."""
+        """Return what the robot sees: the things at its place, or those of the room if it stands at no place."""
         return self.look() or [thing for thing in self.visible() if thing.id not in self.held]
 
     # ------------------------------------------------------------------ words

@@ -207,9 +207,7 @@ def event_lines(moment: Moment, event: Event) -> Iterator[Line]:
     match event:
         case {"e": "run", "instruction": words, "limits": limits}:
             model = event["llm"].get("llm", "")
-            planner = event["planner"]["name"].partition(":")[
-                0
-            ]  # its options, which a model may bring, are in the record
+            planner = event["planner"]["name"].partition(":")[0]  # a model may bring many options
             who = f"{planner}{f'; decided by {model}' if model else ''}"
             yield Line(f"{words} ({who}; at most {limits['decisions']} decisions, {limits['steps']} steps)", indent=0)
         case {"e": "started", "node": node}:
